@@ -11,6 +11,7 @@
 use std::time::{Duration, Instant};
 
 use filters::accounts::Plan;
+use filters::audit::PROGRAM;
 use filters::ledger::Funding;
 use filters::money::Usd;
 use sqlx::AnyPool;
@@ -47,6 +48,7 @@ async fn main() {
     };
     let store = Store::open(&settings).await.unwrap().store;
     store
+        .by(&PROGRAM)
         .create_organization("acme", Plan::Pro, 0)
         .await
         .unwrap();
@@ -79,7 +81,7 @@ async fn change(store: &Store, accounts: &AccountsHandle) -> Duration {
     let mut best = Duration::MAX;
     for n in 1..=CHANGES {
         let key = format!("key_{:032}", n * 1000);
-        store.revoke_key(&key, 1).await.unwrap();
+        store.by(&PROGRAM).revoke_key(&key, 1).await.unwrap();
         let started = Instant::now();
         assert!(accounts.refresh(store).await.unwrap());
         best = best.min(started.elapsed());

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 
+use filters::audit::PROGRAM;
 use weirgate::config::{self, LoadedConfig};
 use weirgate::store::{NewKey, NewProject, Store, StoreSettings};
 use weirgate::telemetry::logging::AccessLog;
@@ -162,15 +163,27 @@ async fn create_keys(settings: &StoreSettings) -> String {
     let opened = Store::open(settings).await.unwrap();
     let store = &opened.store;
     let plan = filters::accounts::Plan::None;
-    store.create_organization("bench", plan, 0).await.unwrap();
+    store
+        .by(&PROGRAM)
+        .create_organization("bench", plan, 0)
+        .await
+        .unwrap();
     let credit = filters::money::Usd::parse("1000000").unwrap();
-    store.add_credit("bench", credit, 0).await.unwrap();
+    store
+        .by(&PROGRAM)
+        .add_credit("bench", credit, 0)
+        .await
+        .unwrap();
     let caching = NewProject {
         name: "caching",
         mode: filters::accounts::Mode::Platform,
         cache_ttl_s: Some(3600),
     };
-    store.create_project("bench", &caching, 0).await.unwrap();
+    store
+        .by(&PROGRAM)
+        .create_project("bench", &caching, 0)
+        .await
+        .unwrap();
     let mut keys = Vec::new();
     for project in ["default", "caching"] {
         let new = NewKey {
@@ -180,7 +193,7 @@ async fn create_keys(settings: &StoreSettings) -> String {
             expires_at_ms: None,
             ..NewKey::default()
         };
-        let (key, _) = store.create_key(&new, 0).await.unwrap();
+        let (key, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
         keys.push(key.reveal().to_owned());
     }
     opened.store.close().await;

@@ -68,6 +68,7 @@ pub enum PlannedRow {
 /// A key as it shall be.
 #[derive(Clone, Debug)]
 pub struct PlannedKey {
+    pub organization_id: String,
     pub project_id: String,
     pub member_id: Option<String>,
     pub key: DeclaredKey,

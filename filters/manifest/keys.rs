@@ -27,6 +27,7 @@ impl Planner<'_> {
         let unnamed = stored.iter().filter(|it| !named.contains(it.id.as_str()));
         for key in unnamed.filter(|it| self.is_pruning && !it.is_revoked) {
             let row = PlannedRow::Key(PlannedKey {
+                organization_id: owners.organization_id.to_owned(),
                 project_id: String::new(),
                 member_id: None,
                 key: key.clone(),
@@ -78,6 +79,7 @@ impl Planner<'_> {
             name: format!("{}/{}", owners.organization, key.id),
             fields,
             row: PlannedRow::Key(PlannedKey {
+                organization_id: owners.organization_id.to_owned(),
                 project_id,
                 member_id,
                 key: key.clone(),

@@ -5,9 +5,10 @@ use filters::money::Usd;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::actor::find_actor;
 use super::{Exit, Output, OutputFormat, Source, load};
 use crate::config::{LoadedConfig, ValueSource, nearest};
-use crate::store::{Deletion, Store, StoreError, StoreSettings};
+use crate::store::{AccountEditor, Deletion, Store, StoreError, StoreSettings};
 
 /// Opens the configured store and runs `work` on it.
 ///
@@ -35,6 +36,18 @@ pub(super) fn on_store<T>(
         out.note(&format!("made a new store: {name}"));
     }
     result.map_err(|error| refuse(&error, &known, out))
+}
+
+/// Opens the configured store and runs `work` on it, which changes accounts in the name of whoever gives the command.
+///
+/// Errors: those of [`on_store`], and a `WEIRGATE_ACTOR` that is no name.
+pub(super) fn change_accounts<T>(
+    source: &Source,
+    out: &mut Output,
+    work: impl AsyncFnOnce(AccountEditor<'_>) -> Result<T, StoreError>,
+) -> Result<T, Exit> {
+    let actor = find_actor(out)?;
+    on_store(source, out, async |store| work(store.by(&actor)).await)
 }
 
 /// Waits for work on a store. Errors are printed to stderr.

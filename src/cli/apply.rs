@@ -9,7 +9,7 @@ use filters::manifest::{Action, FieldChange, MAX_THINGS, ManifestFault, PlannedC
 use filters::models::cloud_credentials::own_keys::check_own_key;
 use serde_json::{Value, json};
 
-use super::accounts::{load_named, now_ms, on_store};
+use super::accounts::{change_accounts, load_named, now_ms, on_store};
 use super::arguments::FormatArgs;
 use super::provider_key::find_own_key_form;
 use super::{Exit, Output, OutputFormat, Source, new_files};
@@ -72,7 +72,7 @@ fn apply(args: &ApplyArgs, source: &Source, out: &mut Output) -> Result<(), Exit
         is_pruning: args.prune,
         is_plan: args.plan,
     };
-    let applied = on_store(source, out, async |store| {
+    let applied = change_accounts(source, out, async |store| {
         store.apply(&wanted, now_ms()).await
     })?;
     match applied {

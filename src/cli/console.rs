@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::actor::find_name;
 use super::{Exit, Output, OutputFormat, Source, load};
 use crate::control::{ControlCommand, ControlRequest, client};
 
@@ -18,9 +19,13 @@ pub(super) fn run(format: OutputFormat, source: &Source, out: &mut Output) -> Ex
         Ok(loaded) => loaded.config.upgrade_socket(),
         Err(exit) => return exit,
     };
+    let name = match find_name(out) {
+        Ok(name) => name,
+        Err(exit) => return exit,
+    };
     let request = ControlRequest {
         command: ControlCommand::Console,
-        name: Some(user()),
+        name: Some(name),
     };
     match client::ask(&path, request) {
         Ok(reply) if reply.ok => {
@@ -33,11 +38,4 @@ pub(super) fn run(format: OutputFormat, source: &Source, out: &mut Output) -> Ex
         Ok(reply) => out.fail(&reply.message),
         Err(error) => out.fail(&error.to_string()),
     }
-}
-
-/// Returns the name of the user who runs this.
-fn user() -> String {
-    let names = ["WEIRGATE_ACTOR", "SUDO_USER", "USER"].into_iter();
-    let mut names = names.filter_map(|name| std::env::var(name).ok());
-    names.find(|name| !name.is_empty()).unwrap_or_default()
 }

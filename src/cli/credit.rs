@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use filters::money::Usd;
 use serde_json::json;
 
-use super::accounts::{now_ms, on_store, parse_usd};
+use super::accounts::{change_accounts, now_ms, on_store, parse_usd};
 use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Credit;
@@ -59,7 +59,7 @@ pub(super) fn run(command: &CreditCommand, source: &Source, out: &mut Output) ->
 
 fn add(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let amount = parse_amount(args, "gives", out)?;
-    let id = on_store(source, out, async |store| {
+    let id = change_accounts(source, out, async |store| {
         store.add_credit(&args.org, amount, now_ms()).await
     })?;
     let note = format!("gave {amount} USD to `{}`", args.org);
@@ -69,7 +69,7 @@ fn add(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
 
 fn take(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let amount = parse_amount(args, "takes", out)?;
-    let id = on_store(source, out, async |store| {
+    let id = change_accounts(source, out, async |store| {
         store.take_credit(&args.org, amount, now_ms()).await
     })?;
     let note = format!("took {amount} USD from `{}`", args.org);

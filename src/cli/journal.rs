@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::accounts::{format_time, on_store};
+use super::accounts::{change_accounts, format_time, on_store};
 use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::ledger::JournalOwner;
@@ -79,7 +79,7 @@ fn forget(
             journal.calls
         )));
     }
-    let is_done = on_store(source, out, async |store| {
+    let is_done = change_accounts(source, out, async |store| {
         store.give_up_journal(owner).await
     })?;
     if !is_done {

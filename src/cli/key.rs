@@ -5,11 +5,11 @@ use filters::accounts::KeyState;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store, write_deletion};
+use super::accounts::{change_accounts, format_time, now_ms, on_store, write_deletion};
 use super::arguments::{DeleteArgs, FormatArgs, IdArgs, RenameArgs};
 use super::terms::{TermArgs, TermPart};
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::{DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey, Store, StoreError};
+use crate::store::{AccountEditor, DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey, StoreError};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -155,7 +155,7 @@ fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
         is_debug: args.debug,
     };
     args.terms.warn_unknown(source, out)?;
-    let (text, issued) = on_store(source, out, async |store| {
+    let (text, issued) = change_accounts(source, out, async |store| {
         store.create_key(&new, now_ms).await
     })?;
     let note = format!(
@@ -191,7 +191,7 @@ fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
         args.terms.parse(out)?;
     }
     args.terms.warn_unknown(source, out)?;
-    on_store(source, out, async |store| {
+    change_accounts(source, out, async |store| {
         if changes_terms {
             let mut terms = store.key_terms(&args.id).await?;
             args.clear.iter().for_each(|part| part.clear(&mut terms));
@@ -238,7 +238,7 @@ fn rename(args: &RenameArgs<IdArgs>, source: &Source, out: &mut Output) -> Resul
         label: Some(label.clone()),
         ..KeyChange::default()
     };
-    on_store(source, out, async |store| {
+    change_accounts(source, out, async |store| {
         store.update_key(id, &change).await
     })?;
     let done = json!({"done": "renamed", "id": id, "label": label});
@@ -252,9 +252,9 @@ fn set_state(
     state: &str,
     args: &IdArgs,
     (source, out): (&Source, &mut Output),
-    change: impl AsyncFnOnce(&Store) -> Result<(), StoreError>,
+    change: impl AsyncFnOnce(AccountEditor<'_>) -> Result<(), StoreError>,
 ) -> Result<(), Exit> {
-    on_store(source, out, change)?;
+    change_accounts(source, out, change)?;
     let done = json!({"done": state, "id": args.id});
     let note = format!("{state} {}", args.id);
     out.done(args.output.format, &note, None, &done);
@@ -263,7 +263,7 @@ fn set_state(
 
 fn delete(args: &DeleteArgs<IdArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let id = &args.of.id;
-    let deletion = on_store(source, out, async |store| {
+    let deletion = change_accounts(source, out, async |store| {
         store.delete_key(id, args.yes, now_ms()).await
     })?;
     let how = (args.yes, args.of.output.format);

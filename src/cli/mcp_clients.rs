@@ -4,7 +4,7 @@ use clap::Subcommand;
 use filters::mcp::oauth::client::{ClientMetadata, is_document_id};
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store, write_deletion};
+use super::accounts::{change_accounts, format_time, now_ms, on_store, write_deletion};
 use super::arguments::{DeleteArgs, FormatArgs, IdArgs};
 use super::{Exit, Output, Record, Source};
 use crate::store::{OAuthClientRow, StoreError};
@@ -49,7 +49,7 @@ pub(super) fn run(command: &ClientsCommand, source: &Source, out: &mut Output) -
         }
         ClientsCommand::Revoke(args) => {
             let id = &args.id;
-            on_store(source, out, async |store| {
+            change_accounts(source, out, async |store| {
                 store.revoke_oauth_client(id, now_ms()).await
             })?;
             let done = json!({"done": "revoked", "id": id});
@@ -57,7 +57,7 @@ pub(super) fn run(command: &ClientsCommand, source: &Source, out: &mut Output) -
         }
         ClientsCommand::Delete(args) => {
             let id = &args.of.id;
-            let deletion = on_store(source, out, async |store| {
+            let deletion = change_accounts(source, out, async |store| {
                 store.delete_oauth_client(id, args.yes).await
             })?;
             let how = (args.yes, args.of.output.format);

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store, parse_usd, write_deletion};
+use super::accounts::{change_accounts, format_time, now_ms, on_store, parse_usd, write_deletion};
 use super::arguments::{DeleteArgs, FormatArgs, OwnedArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Member;
@@ -84,7 +84,7 @@ fn add(
     source: &Source,
     out: &mut Output,
 ) -> Result<(), Exit> {
-    let created = on_store(source, out, async |store| {
+    let created = change_accounts(source, out, async |store| {
         store.add_member(org, name, now_ms()).await
     })?;
     let note = format!("made the member `{name}` of `{org}`");
@@ -103,7 +103,7 @@ fn show(args: &OwnedArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
 
 fn rename(args: &RenameArgs<OwnedArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let (org, name, new_name) = (&args.of.org, &args.of.name, &args.new_name);
-    let renamed = on_store(source, out, async |store| {
+    let renamed = change_accounts(source, out, async |store| {
         store.rename_member((org, name), new_name).await?;
         store.member(org, new_name).await
     })?;
@@ -115,7 +115,7 @@ fn rename(args: &RenameArgs<OwnedArgs>, source: &Source, out: &mut Output) -> Re
 
 fn delete(args: &DeleteArgs<OwnedArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let (org, name) = (&args.of.org, &args.of.name);
-    let deletion = on_store(source, out, async |store| {
+    let deletion = change_accounts(source, out, async |store| {
         store.delete_member((org, name), args.yes).await
     })?;
     let how = (args.yes, args.of.output.format);
@@ -139,7 +139,7 @@ fn set_budget(
         "none" => None,
         text => Some(parse_usd("USD", text, out)?),
     };
-    let member = on_store(source, out, async |store| {
+    let member = change_accounts(source, out, async |store| {
         store.set_budget(org, name, amount).await?;
         store.member(org, name).await
     })?;

@@ -15,8 +15,10 @@ use crate::config::{LoadedConfig, Problem, Source};
 use crate::control::ControlCommand;
 
 mod accounts;
+mod actor;
 mod apply;
 mod arguments;
+mod audit;
 mod backup;
 pub mod check;
 mod clients;
@@ -125,6 +127,9 @@ enum Command {
     /// What calls took and cost
     #[command(after_help = usage::EXAMPLES)]
     Usage(usage::UsageArgs),
+    /// Who has changed accounts, and whether the log of that is whole
+    #[command(after_help = audit::EXAMPLES)]
+    Audit(audit::AuditArgs),
     /// The callers' own upstream keys, encrypted at rest
     #[command(subcommand, after_help = provider_key::EXAMPLES)]
     ProviderKey(provider_key::ProviderKeyCommand),
@@ -286,6 +291,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Member(command)) => member::run(&command, &source, out),
         Some(Command::Credit(command)) => credit::run(&command, &source, out),
         Some(Command::Usage(args)) => usage::run(&args, &source, out),
+        Some(Command::Audit(args)) => audit::run(&args, &source, out),
         Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),
         Some(Command::Prompt(command)) => prompt::run(&command, &source, out),
         Some(Command::Explain(args)) => explain::run(&args, &source, out),

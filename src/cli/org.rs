@@ -5,11 +5,12 @@ use filters::accounts::{AllowedRegions, Plan};
 use serde_json::json;
 
 use super::accounts::{
-    RegionsChange, format_time, now_ms, on_store, parse_regions, parse_switch, write_deletion,
+    RegionsChange, change_accounts, format_time, now_ms, on_store, parse_regions, parse_switch,
+    write_deletion,
 };
 use super::arguments::{DeleteArgs, FormatArgs, NameArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::{Organization, Store, StoreError};
+use crate::store::{AccountEditor, Organization, StoreError};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -140,7 +141,7 @@ fn create(
     format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
-    let created = on_store(source, out, async |store| {
+    let created = change_accounts(source, out, async |store| {
         let created = store.create_organization(name, plan, now_ms()).await?;
         if regions.is_some() {
             store.set_regions(name, None, regions).await?;
@@ -177,7 +178,7 @@ fn update(
     format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
-    let updated = on_store(source, out, async |store| {
+    let updated = change_accounts(source, out, async |store| {
         if let Some(RegionsChange(regions)) = regions {
             store.set_regions(name, None, regions.as_ref()).await?;
         }
@@ -219,7 +220,7 @@ fn update(
 
 fn rename(args: &RenameArgs<NameArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let (name, new_name) = (&args.of.name, &args.new_name);
-    let renamed = on_store(source, out, async |store| {
+    let renamed = change_accounts(source, out, async |store| {
         store.rename_organization(name, new_name).await?;
         store.organization(new_name).await
     })?;
@@ -234,9 +235,9 @@ fn set_state(
     state: &str,
     args: &NameArgs,
     (source, out): (&Source, &mut Output),
-    change: impl AsyncFnOnce(&Store) -> Result<(), StoreError>,
+    change: impl AsyncFnOnce(AccountEditor<'_>) -> Result<(), StoreError>,
 ) -> Result<(), Exit> {
-    let id = on_store(source, out, async |store| {
+    let id = change_accounts(source, out, async |store| {
         change(store).await?;
         Ok(store.organization(&args.name).await?.id)
     })?;
@@ -248,7 +249,7 @@ fn set_state(
 
 fn delete(args: &DeleteArgs<NameArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let name = &args.of.name;
-    let deletion = on_store(source, out, async |store| {
+    let deletion = change_accounts(source, out, async |store| {
         store.delete_organization(name, args.yes, now_ms()).await
     })?;
     let how = (args.yes, args.of.output.format);

@@ -6,11 +6,11 @@ use filters::decisions::credentials::is_sdk_key;
 use serde_json::json;
 
 use super::accounts::{
-    RegionsChange, format_time, now_ms, on_store, parse_regions, write_deletion,
+    RegionsChange, change_accounts, format_time, now_ms, on_store, parse_regions, write_deletion,
 };
 use super::arguments::{DeleteArgs, FormatArgs, OwnedArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::{NewProject, Project, ProjectChange, Store, StoreError};
+use crate::store::{AccountEditor, NewProject, Project, ProjectChange, StoreError};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -159,7 +159,7 @@ fn create(
     format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
-    let created = on_store(source, out, async |store| {
+    let created = change_accounts(source, out, async |store| {
         let created = store.create_project(org, project, now_ms()).await?;
         if regions.is_some() {
             let name = Some(project.name);
@@ -185,7 +185,7 @@ fn update(
         out.fail("--experiments: accepted is an SDK key: 1 to 128 of A-Z, a-z, 0-9, +, /, =, _ and -, and a token behind `:`");
         return Err(Exit::Usage);
     }
-    let updated = on_store(source, out, async |store| {
+    let updated = change_accounts(source, out, async |store| {
         if let Some(RegionsChange(regions)) = regions {
             store.set_regions(org, Some(name), regions.as_ref()).await?;
         }
@@ -208,7 +208,7 @@ fn show(args: &OwnedArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
 
 fn rename(args: &RenameArgs<OwnedArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let (org, name, new_name) = (&args.of.org, &args.of.name, &args.new_name);
-    let renamed = on_store(source, out, async |store| {
+    let renamed = change_accounts(source, out, async |store| {
         store.rename_project((org, name), new_name).await?;
         store.project(org, new_name).await
     })?;
@@ -249,10 +249,10 @@ fn set_state(
     state: &str,
     args: &OwnedArgs,
     (source, out): (&Source, &mut Output),
-    change: impl AsyncFnOnce(&Store) -> Result<(), StoreError>,
+    change: impl AsyncFnOnce(AccountEditor<'_>) -> Result<(), StoreError>,
 ) -> Result<(), Exit> {
     let (org, name) = (&args.org, &args.name);
-    let id = on_store(source, out, async |store| {
+    let id = change_accounts(source, out, async |store| {
         change(store).await?;
         Ok(store.project(org, name).await?.id)
     })?;
@@ -264,7 +264,7 @@ fn set_state(
 
 fn delete(args: &DeleteArgs<OwnedArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let (org, name) = (&args.of.org, &args.of.name);
-    let deletion = on_store(source, out, async |store| {
+    let deletion = change_accounts(source, out, async |store| {
         store.delete_project((org, name), args.yes, now_ms()).await
     })?;
     let how = (args.yes, args.of.output.format);

@@ -8,7 +8,7 @@ use filters::models::prompts::reference::{
 };
 use serde_json::{Value, json};
 
-use super::accounts::{format_time, now_ms, on_store};
+use super::accounts::{change_accounts, format_time, now_ms, on_store};
 use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::config::{self, ReadPrompt};
@@ -89,7 +89,7 @@ fn store_version(args: &PutArgs, source: &Source, out: &mut Output) -> Result<()
         check_movable(label, "--label", out)?;
     }
     let file = read_file(&args.file, out)?;
-    let version = on_store(source, out, async |store| {
+    let version = change_accounts(source, out, async |store| {
         let (owner, labels) = (args.owner.as_owner(), &args.label);
         store
             .put_prompt(owner, &args.name, &file.json, labels, now_ms())
@@ -237,7 +237,7 @@ fn label_version(
 ) -> Result<(), Exit> {
     check_movable(label, "LABEL", out)?;
     let version = VersionReference::new(version);
-    let number = on_store(source, out, async |store| {
+    let number = change_accounts(source, out, async |store| {
         store
             .label_prompt(owner.as_owner(), name, &version, label)
             .await
@@ -258,7 +258,7 @@ fn rename(
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     check_prompt_name(new_name).map_err(|said| refuse_usage("NEW_NAME", &said, out))?;
-    let renamed = on_store(source, out, async |store| {
+    let renamed = change_accounts(source, out, async |store| {
         let owner = owner.as_owner();
         store.rename_prompt(owner, name, new_name).await?;
         store.prompt(owner, new_name).await
@@ -314,7 +314,7 @@ fn remove(
     output: FormatArgs,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
-    on_store(source, out, async |store| {
+    change_accounts(source, out, async |store| {
         store.remove_prompt(owner.as_owner(), name, label).await
     })?;
     let of = owner.describe();

@@ -7,7 +7,7 @@ use filters::models::cloud_credentials::Cloud;
 use filters::models::cloud_credentials::own_keys::check_own_key;
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store};
+use super::accounts::{change_accounts, format_time, now_ms, on_store};
 use super::arguments::{FormatArgs, IdArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source, load};
 use crate::config::Config;
@@ -112,7 +112,7 @@ pub(super) fn add(
         out.fail(&error.to_string());
         Exit::Usage
     })?;
-    let created = on_store(source, out, async |store| {
+    let created = change_accounts(source, out, async |store| {
         let (provider, label) = (&args.provider, &args.label);
         store
             .add_provider_key(&args.org, provider, label, &text, now_ms())
@@ -183,7 +183,7 @@ fn show(args: &IdArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
 
 fn rename(args: &RenameArgs<IdArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let (id, label) = (&args.of.id, &args.new_name);
-    on_store(source, out, async |store| {
+    change_accounts(source, out, async |store| {
         store.rename_provider_key(id, label).await
     })?;
     let done = json!({"done": "renamed", "id": id, "label": label});
@@ -193,7 +193,7 @@ fn rename(args: &RenameArgs<IdArgs>, source: &Source, out: &mut Output) -> Resul
 }
 
 fn remove(args: &RemoveArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    let id = on_store(source, out, async |store| {
+    let id = change_accounts(source, out, async |store| {
         let id = match (&args.id, &args.org) {
             (Some(id), _) => id.clone(),
             (None, org) => {

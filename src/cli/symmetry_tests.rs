@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use filters::audit::PROGRAM;
 use serde_json::json;
 
 use super::*;
@@ -195,7 +196,7 @@ fn a_prompt_is_renamed_and_told_as_json() {
 
 impl Desk {
     /// Runs work on the store of this desk.
-    fn on_store<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
+    pub(super) fn on_store<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
         let folder = self.folder.path();
         let settings = StoreSettings {
             url: StoreUrl::Sqlite(folder.join("weirgate.db")),
@@ -217,7 +218,9 @@ fn provider_keys_and_mcp_clients_are_shown_and_their_names_change() {
     let desk = Desk::with_acme();
     let (own, client) = desk.on_store(async |store| {
         let text = "sk-own-0123456789abcdef";
-        let own = store.add_provider_key("acme", "first", "team", text, 1);
+        let own = store
+            .by(&PROGRAM)
+            .add_provider_key("acme", "first", "team", text, 1);
         let client = store.register_oauth_client("{}", &[], 1).await;
         (own.await.unwrap().id, client.unwrap())
     });

@@ -15,6 +15,8 @@ use super::*;
 
 #[path = "apply_tests.rs"]
 mod apply_files;
+#[path = "audit_tests.rs"]
+mod audit_log;
 #[path = "errors_tests.rs"]
 mod errors;
 #[path = "money_tests.rs"]

@@ -188,7 +188,7 @@ fn to_record(names: impl IntoIterator<Item = (String, Value)>, row: &Usage) -> R
 }
 
 /// Parses a time, or a duration before now, to unix milliseconds.
-fn parse_since(text: &str, now_ms: i64) -> Option<i64> {
+pub(super) fn parse_since(text: &str, now_ms: i64) -> Option<i64> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time.as_millisecond());
     }

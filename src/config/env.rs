@@ -11,6 +11,8 @@ use super::walk::{Finding, join_key, schema_format, schema_type};
 const PREFIX: &str = "WEIRGATE_";
 /// The variable from which printed commands take the API key, so that it is no setting.
 pub const API_KEY_VARIABLE: &str = "WEIRGATE_API_KEY";
+/// The variable in which whoever runs a command says who they are. It is no setting either.
+pub const ACTOR_VARIABLE: &str = "WEIRGATE_ACTOR";
 
 /// Returns whether a variable is an override.
 pub(super) fn is_override(name: &str) -> bool {
@@ -44,13 +46,13 @@ pub(super) fn apply_overrides(
 }
 
 /// Returns a warning for each variable that looks like a setting but has no two underscores, so that it has no effect.
-/// Variables that the document `root` refers to, and that of the API key, are not settings.
+/// Variables that the document `root` refers to, and those of the API key and of the actor, are not settings.
 pub(super) fn find_ineffective(
     root: &Node,
     env: &BTreeMap<String, String>,
     schema: &Json,
 ) -> Vec<Finding> {
-    let mut used = BTreeSet::from([API_KEY_VARIABLE]);
+    let mut used = BTreeSet::from([API_KEY_VARIABLE, ACTOR_VARIABLE]);
     collect_references(root, &mut used);
     let names = env.keys().filter(|name| {
         name.starts_with(PREFIX) && !is_override(name) && !used.contains(name.as_str())

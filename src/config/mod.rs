@@ -38,7 +38,7 @@ pub use certificate::{CertificateError, CertificateFiles};
 pub use changes::{ConfigChange, ConfigChanges};
 pub use checked::*;
 pub use effective::Effective;
-pub use env::API_KEY_VARIABLE;
+pub use env::{ACTOR_VARIABLE, API_KEY_VARIABLE};
 pub use filters::cidr::Cidr;
 pub use origin::{Origins, ValueSource, as_toml};
 pub use problem::{Location, Problem, Spot};

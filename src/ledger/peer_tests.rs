@@ -3,6 +3,7 @@
 use std::sync::Weak;
 
 use filters::accounts::Caller;
+use filters::audit::PROGRAM;
 use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
 use filters::money::Usd;
 use filters::money::allowance::{KeyLimits, SpendingBounds};
@@ -148,20 +149,35 @@ async fn a_command_gets_back_what_a_server_has_leased_and_does_not_use() {
     let leased = async || store.account(&id).await.unwrap().leased;
     assert_eq!(leased().await, Usd::from_units(10));
     // What a running call holds stays with it.
-    let refused = store.take_credit("acme", Usd::from_units(8), 1).await;
+    let refused = store
+        .by(&PROGRAM)
+        .take_credit("acme", Usd::from_units(8), 1)
+        .await;
     let Err(StoreError::BeyondFree { free, held, .. }) = refused else {
         unreachable!("it took what is held back");
     };
     assert_eq!((free, held), (Usd::from_units(7), Usd::from_units(3)));
     store
+        .by(&PROGRAM)
         .take_credit("acme", Usd::from_units(5), 1)
         .await
         .unwrap();
-    store.disable_organization("acme").await.unwrap();
-    let held = store.delete_organization("acme", true, 1).await;
+    store
+        .by(&PROGRAM)
+        .disable_organization("acme")
+        .await
+        .unwrap();
+    let held = store
+        .by(&PROGRAM)
+        .delete_organization("acme", true, 1)
+        .await;
     assert!(matches!(held, Err(StoreError::Kept { .. })));
     drop(running);
-    store.delete_organization("acme", true, 1).await.unwrap();
+    store
+        .by(&PROGRAM)
+        .delete_organization("acme", true, 1)
+        .await
+        .unwrap();
     assert_eq!(leased().await, Usd::ZERO);
     let requests = store.return_requests().await.unwrap();
     assert!(requests.is_empty(), "{requests:?}");

@@ -179,6 +179,7 @@ fn split_deleted<'a>(
 )]
 mod tests {
     use filters::accounts::Plan;
+    use filters::audit::PROGRAM;
     use filters::ledger::{CallOwner, EntryId};
     use sqlx::{Connection, SqliteConnection};
 
@@ -264,10 +265,21 @@ mod tests {
     async fn calls_of_a_deleted_organization_are_refused_however_many_they_are_and_others_stored() {
         let folder = tempfile::tempdir().unwrap();
         let store = refusing(folder.path(), "bad").await;
-        let organization = store.create_organization("acme", Plan::None, 1).await;
+        let organization = store
+            .by(&PROGRAM)
+            .create_organization("acme", Plan::None, 1)
+            .await;
         let id = organization.unwrap().id;
-        store.disable_organization("acme").await.unwrap();
-        store.delete_organization("acme", true, 2).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .disable_organization("acme")
+            .await
+            .unwrap();
+        store
+            .by(&PROGRAM)
+            .delete_organization("acme", true, 2)
+            .await
+            .unwrap();
         let of_deleted = |n| {
             let mut call = call(n, "good");
             call.owner.organization_id = id.as_str().into();

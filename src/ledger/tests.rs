@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use filters::accounts::{Caller, Mode, Plan};
+use filters::audit::PROGRAM;
 use filters::fault::Fault;
 use filters::ledger::{
     CallOutcome, CostParts, Funding, LimitOffer, LimitScope, LimitTerms, UsageRecord,
@@ -160,9 +161,13 @@ async fn organization(store: &Store, granted: Usd) -> String {
 
 /// Creates an organization of this name with this credit. Returns its id.
 pub(super) async fn named_organization(store: &Store, name: &str, granted: Usd) -> String {
-    let organization = store.create_organization(name, Plan::None, 0);
+    let organization = store.by(&PROGRAM).create_organization(name, Plan::None, 0);
     let id = organization.await.unwrap().id;
-    store.add_credit(name, granted, 0).await.unwrap();
+    store
+        .by(&PROGRAM)
+        .add_credit(name, granted, 0)
+        .await
+        .unwrap();
     id
 }
 
@@ -196,7 +201,9 @@ async fn a_call_without_credit_is_refused_from_memory_until_there_is_new_credit(
     assert_eq!(asked(), 2);
     // What the store has was not refused.
     assert_eq!(reserve(50).await, None);
-    let credit = store.add_credit("acme", Usd::from_units(100), 0);
+    let credit = store
+        .by(&PROGRAM)
+        .add_credit("acme", Usd::from_units(100), 0);
     credit.await.unwrap();
     let added = std::time::Instant::now();
     while reserve(60).await.is_some() {

@@ -1,9 +1,12 @@
 //! Credit that the platform granted.
 
+use filters::audit::{AuditKind, Verb};
 use filters::money::Usd;
 
 use super::ledger::{lock_credit, sum_grants};
-use super::{AccountChange, Changed, Store, StoreError, new_id, organizations};
+use super::{
+    AccountChange, AccountEditor, Changed, Noted, Store, StoreError, new_id, organizations,
+};
 
 /// The credit of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -24,11 +27,29 @@ impl Credit {
 }
 
 impl Store {
+    /// Returns the credit of an organization. Errors: [`StoreError::NotFound`].
+    pub async fn credit(&self, organization: &str) -> Result<Credit, StoreError> {
+        let id = self.organization(organization).await?.id;
+        self.credit_of(&id).await
+    }
+
+    /// Returns the credit of the organization with this id.
+    pub async fn credit_of(&self, organization_id: &str) -> Result<Credit, StoreError> {
+        let account = self.account(organization_id).await?;
+        Ok(Credit {
+            granted: account.granted,
+            used: account.settled,
+            reserved: account.leased,
+        })
+    }
+}
+
+impl AccountEditor<'_> {
     /// Grants credit to an organization. Returns the grant's id.
     ///
     /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`].
     pub async fn add_credit(
-        &self,
+        self,
         organization: &str,
         amount: Usd,
         now_ms: i64,
@@ -43,7 +64,7 @@ impl Store {
     /// Servers first give back what they have leased and do not use. Errors: [`StoreError::NotFound`],
     /// [`StoreError::BeyondFree`].
     pub async fn take_credit(
-        &self,
+        self,
         organization: &str,
         amount: Usd,
         now_ms: i64,
@@ -63,22 +84,6 @@ impl Store {
             });
         }
         grant(change, &id, Usd::ZERO.minus(amount), now_ms).await
-    }
-
-    /// Returns the credit of an organization. Errors: [`StoreError::NotFound`].
-    pub async fn credit(&self, organization: &str) -> Result<Credit, StoreError> {
-        let id = self.organization(organization).await?.id;
-        self.credit_of(&id).await
-    }
-
-    /// Returns the credit of the organization with this id.
-    pub async fn credit_of(&self, organization_id: &str) -> Result<Credit, StoreError> {
-        let account = self.account(organization_id).await?;
-        Ok(Credit {
-            granted: account.granted,
-            used: account.settled,
-            reserved: account.leased,
-        })
     }
 }
 
@@ -100,6 +105,12 @@ async fn grant(
         .execute(&mut *change)
         .await?;
     sum_grants(&mut change, organization_id).await?;
-    change.commit(&[Changed::Credit(organization_id)]).await?;
+    let verb = match amount < Usd::ZERO {
+        true => Verb::Take,
+        false => Verb::Add,
+    };
+    let noted = Noted::new(AuditKind::Credit, verb, &id);
+    let changed = [Changed::Credit(organization_id)];
+    change.commit(&changed, noted).await?;
     Ok(id)
 }

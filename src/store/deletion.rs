@@ -4,15 +4,17 @@
 //! it is confirmed, that is all. Sums of usage stay under the ids of keys, but not those of an organization.
 
 use filters::accounts::{KeyState, OrganizationStatus};
+use filters::audit::{AuditKind, Verb};
 use filters::ledger::LimitScope;
 use filters::money::Usd;
+use serde_json::json;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::feed::DeletedKind;
 use super::keys::key_state;
 use super::members::member_id;
 use super::projects::find_project;
-use super::{AccountChange, Changed, Store, StoreError, ledger, organizations, responses};
+use super::{AccountChange, AccountEditor, Changed, StoreError, ledger, organizations, responses};
 
 /// A deletion: what it gives up, or has given up.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -46,13 +48,13 @@ const WITH_ORGANIZATION: [(&str, &str); 4] = [
     ("prompts", "prompts"),
 ];
 
-impl Store {
+impl AccountEditor<'_> {
     /// Deletes a key that is disabled or revoked, with the responses and jobs that only it finds. Without `is_confirmed` it only
     /// counts them.
     ///
     /// Errors: [`StoreError::NotFound`], [`StoreError::Kept`].
     pub async fn delete_key(
-        &self,
+        self,
         id: &str,
         is_confirmed: bool,
         now_ms: i64,
@@ -70,12 +72,14 @@ impl Store {
             ..Deletion::default()
         };
         if is_confirmed {
+            let noted = change.note(AuditKind::Key, Verb::Delete, id).await?;
+            let noted = noted.with_parts(&deletion.parts);
             let revoked = delete_keys(&mut change, ITSELF, (id, &organization_id), now_ms).await?;
             let deleted = [Changed::Deleted(DeletedKind::Key, id)].into_iter();
             let changed: Vec<_> = deleted
                 .chain(revoked.iter().map(|id| Changed::Revoked(id)))
                 .collect();
-            change.commit(&changed).await?;
+            change.commit(&changed, noted).await?;
         }
         Ok(deletion)
     }
@@ -84,7 +88,7 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization or the project, [`StoreError::Kept`].
     pub async fn delete_project(
-        &self,
+        self,
         (organization, name): (&str, &str),
         is_confirmed: bool,
         now_ms: i64,
@@ -108,6 +112,8 @@ impl Store {
         parts.extend(count_with_keys(&mut change, OF_PROJECT, &id).await?);
         if is_confirmed {
             let owner = (&*id, &*organization_id);
+            let noted = change.note(AuditKind::Project, Verb::Delete, &id).await?;
+            let noted = noted.with_parts(&parts);
             let revoked = delete_keys(&mut change, OF_PROJECT, owner, now_ms).await?;
             let prompts = delete_prompts(&mut change, PROMPTS_OF_PROJECT, &id).await?;
             run(&mut change, "DELETE FROM projects WHERE id = $1", &id).await?;
@@ -115,7 +121,7 @@ impl Store {
             let changed = deleted.chain(revoked.iter().map(|id| Changed::Revoked(id)));
             let changed = changed.chain(prompts.iter().map(|id| Changed::Prompt(id)));
             let changed: Vec<_> = changed.collect();
-            change.commit(&changed).await?;
+            change.commit(&changed, noted).await?;
         }
         Ok(Deletion {
             id,
@@ -128,7 +134,7 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization or the member, [`StoreError::Kept`].
     pub async fn delete_member(
-        &self,
+        self,
         (organization, name): (&str, &str),
         is_confirmed: bool,
     ) -> Result<Deletion, StoreError> {
@@ -149,13 +155,14 @@ impl Store {
             return Err(StoreError::kept("member", name, why));
         }
         if is_confirmed {
+            let noted = change.note(AuditKind::Member, Verb::Delete, &id).await?;
             let scope = LimitScope::Member(id.as_str().into()).to_string();
             let sql = "DELETE FROM limit_counters WHERE organization_id = $1 AND scope = $2";
             let query = sqlx::query(sql).bind(&organization_id).bind(scope);
             query.execute(&mut *change).await?;
             run(&mut change, "DELETE FROM members WHERE id = $1", &id).await?;
             let deleted = [Changed::Deleted(DeletedKind::Member, &id)];
-            change.commit(&deleted).await?;
+            change.commit(&deleted, noted).await?;
         }
         Ok(Deletion {
             id,
@@ -171,7 +178,7 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`], [`StoreError::Kept`].
     pub async fn delete_organization(
-        &self,
+        self,
         name: &str,
         is_confirmed: bool,
         now_ms: i64,
@@ -185,6 +192,11 @@ impl Store {
         self.delete_sums(&id).await?;
         let (mut change, deletion) = self.begin_deletion(name).await?;
         let id = deletion.id.as_str();
+        let noted = change
+            .note(AuditKind::Organization, Verb::Delete, id)
+            .await?;
+        let mut noted = noted.with_parts(&deletion.parts);
+        noted.add("balance", json!(deletion.balance.to_string()));
         let revoked = delete_keys(&mut change, OF_ORGANIZATION, (id, id), now_ms).await?;
         let prompts = delete_prompts(&mut change, PROMPTS_OF_ORGANIZATION, id).await?;
         let sql = "DELETE FROM members WHERE organization_id = $1 RETURNING id";
@@ -212,12 +224,12 @@ impl Store {
         let changed: Vec<_> = changed
             .chain(prompts.iter().map(|id| Changed::Prompt(id)))
             .collect();
-        change.commit(&changed).await?;
+        change.commit(&changed, noted).await?;
         Ok(deletion)
     }
 
     /// Begins the deletion of an organization: checks that nothing of it is in use, and counts what it has.
-    async fn begin_deletion(&self, name: &str) -> Result<(AccountChange, Deletion), StoreError> {
+    async fn begin_deletion(self, name: &str) -> Result<(AccountChange, Deletion), StoreError> {
         let mut change = self.change().await?;
         let id = check_unused(&mut change, name).await?;
         let credit = ledger::lock_credit(&mut change, &id).await?;

@@ -61,6 +61,8 @@ pub(super) enum Changed<'a> {
     Revoked(&'a str),
     /// The credit of this organization, which is no part of a snapshot.
     Credit(&'a str),
+    /// The journal of this process, which is no part of a snapshot either.
+    Journal(&'a str),
     /// The row is gone, with those that belong to it.
     Deleted(DeletedKind, &'a str),
 }
@@ -77,31 +79,32 @@ impl<'a> Changed<'a> {
             Self::Prompt(id) => ("prompt", id),
             Self::Revoked(id) => ("revoked", id),
             Self::Credit(id) => ("credit", id),
+            Self::Journal(id) => ("journal", id),
             Self::Deleted(kind, id) => (kind.as_str(), id),
         }
     }
 }
 
-/// A transaction that changes accounts. If it is dropped, nothing has changed.
-pub(super) struct AccountChange {
+/// A transaction that writes to the feed. If it is dropped, nothing has changed.
+pub(super) struct FeedChange {
     transaction: Connected,
     revision: i64,
 }
 
-impl Deref for AccountChange {
+impl Deref for FeedChange {
     type Target = Connected;
     fn deref(&self) -> &Connected {
         &self.transaction
     }
 }
 
-impl DerefMut for AccountChange {
+impl DerefMut for FeedChange {
     fn deref_mut(&mut self) -> &mut Connected {
         &mut self.transaction
     }
 }
 
-impl AccountChange {
+impl FeedChange {
     /// Writes to the feed what has changed, and commits.
     pub(super) async fn commit(mut self, changed: &[Changed<'_>]) -> Result<(), StoreError> {
         let parts = (self.revision..).zip(changed.chunks(MAX_REVISION_ROWS));
@@ -152,11 +155,14 @@ pub(super) struct Changes {
 impl Store {
     /// Begins a change. Its first statement raises the revision. So two changes wait for each other here and not
     /// halfway, and SQLite takes its write lock at once.
-    pub(super) async fn change(&self) -> Result<AccountChange, StoreError> {
+    ///
+    /// What it changes is not in the audit log: this is for tokens that clients give back. Accounts are changed by
+    /// [`AccountEditor`](super::AccountEditor).
+    pub(super) async fn change_without_entry(&self) -> Result<FeedChange, StoreError> {
         let mut transaction = self.pool.begin().await?;
         let sql = "UPDATE store_state SET revision = revision + 1 WHERE one = 1 RETURNING revision";
         let revision = sqlx::query_scalar(sql).fetch_one(&mut transaction).await?;
-        Ok(AccountChange {
+        Ok(FeedChange {
             transaction,
             revision,
         })

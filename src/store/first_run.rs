@@ -1,6 +1,7 @@
 //! Creates an organization and a key at the very first start, so that one can try the gateway at once.
 
 use filters::accounts::{FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, KeyText, Plan};
+use filters::audit::PROGRAM;
 use filters::money::Usd;
 
 use super::{DEFAULT_PROJECT, NewKey, OpenedStore, StoreError};
@@ -27,7 +28,7 @@ pub async fn first_run(
     if !opened.is_new_file || !has_sandbox {
         return Ok(None);
     }
-    let store = &opened.store;
+    let store = opened.store.by(&PROGRAM);
     store
         .create_organization(FIRST_RUN_ORGANIZATION, Plan::None, now_ms)
         .await?;

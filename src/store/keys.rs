@@ -3,13 +3,15 @@
 use std::sync::LazyLock;
 
 use filters::accounts::{KeyState, KeyText, TermsFile};
+use filters::audit::{AuditKind, Verb};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::members::member_id;
 use super::projects::active_project;
 use super::{
-    AccountChange, Changed, DEFAULT_PROJECT, Store, StoreError, check_name, new_id, organizations,
+    AccountChange, AccountEditor, Changed, DEFAULT_PROJECT, Noted, Store, StoreError, check_name,
+    new_id, organizations,
 };
 
 /// A stored key. Its text is not stored.
@@ -94,12 +96,43 @@ impl IssuedKey {
 }
 
 impl Store {
+    /// Returns all keys of an organization, oldest first, including revoked ones.
+    ///
+    /// Errors: [`StoreError::NotFound`] for the organization.
+    pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, StoreError> {
+        let sql = format!("{SELECT} WHERE p.organization_id = $1 ORDER BY k.created_at, k.id");
+        self.read_of(organization, AssertSqlSafe(sql), read).await
+    }
+
+    /// Returns a key and the name of its organization. Errors: [`StoreError::NotFound`].
+    pub async fn key(&self, id: &str) -> Result<(String, IssuedKey), StoreError> {
+        let sql = format!("{SELECT} WHERE k.id = $1");
+        let row = sqlx::query(AssertSqlSafe(sql))
+            .bind(id)
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?
+            .ok_or_else(|| StoreError::not_found("key", id))?;
+        Ok((row.try_get("organization")?, read(&row)?))
+    }
+
+    /// Returns the terms of a key. Errors: [`StoreError::NotFound`].
+    pub async fn key_terms(&self, id: &str) -> Result<TermsFile, StoreError> {
+        let sql = "SELECT terms FROM api_keys WHERE id = $1";
+        let row = sqlx::query(sql)
+            .bind(id)
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?;
+        read_terms(&row.ok_or_else(|| StoreError::not_found("key", id))?)
+    }
+}
+
+impl AccountEditor<'_> {
     /// Creates a key. Only the return value has its text.
     ///
     /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for organization, project and member,
     /// [`StoreError::InvalidName`] for the label, [`StoreError::InvalidTerm`], [`StoreError::Randomness`].
     pub async fn create_key(
-        &self,
+        self,
         new: &NewKey<'_>,
         now_ms: i64,
     ) -> Result<(KeyText, IssuedKey), StoreError> {
@@ -142,46 +175,19 @@ impl Store {
             .bind(i64::from(new.is_debug))
             .execute(&mut *change)
             .await?;
-        change.commit(&[Changed::Key(&issued.id)]).await?;
+        let noted = Noted::new(AuditKind::Key, Verb::Create, &issued.id);
+        change.commit(&[Changed::Key(&issued.id)], noted).await?;
         Ok((text, issued))
-    }
-
-    /// Returns all keys of an organization, oldest first, including revoked ones.
-    ///
-    /// Errors: [`StoreError::NotFound`] for the organization.
-    pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, StoreError> {
-        let sql = format!("{SELECT} WHERE p.organization_id = $1 ORDER BY k.created_at, k.id");
-        self.read_of(organization, AssertSqlSafe(sql), read).await
-    }
-
-    /// Returns a key and the name of its organization. Errors: [`StoreError::NotFound`].
-    pub async fn key(&self, id: &str) -> Result<(String, IssuedKey), StoreError> {
-        let sql = format!("{SELECT} WHERE k.id = $1");
-        let row = sqlx::query(AssertSqlSafe(sql))
-            .bind(id)
-            .fetch_optional(&mut self.pool.acquire().await?)
-            .await?
-            .ok_or_else(|| StoreError::not_found("key", id))?;
-        Ok((row.try_get("organization")?, read(&row)?))
-    }
-
-    /// Returns the terms of a key. Errors: [`StoreError::NotFound`].
-    pub async fn key_terms(&self, id: &str) -> Result<TermsFile, StoreError> {
-        let sql = "SELECT terms FROM api_keys WHERE id = $1";
-        let row = sqlx::query(sql)
-            .bind(id)
-            .fetch_optional(&mut self.pool.acquire().await?)
-            .await?;
-        read_terms(&row.ok_or_else(|| StoreError::not_found("key", id))?)
     }
 
     /// Changes a key, even a revoked one.
     ///
     /// Errors: [`StoreError::NotFound`] for key and member, [`StoreError::InvalidName`] for the label,
     /// [`StoreError::InvalidTerm`].
-    pub async fn update_key(&self, id: &str, update: &KeyChange) -> Result<(), StoreError> {
+    pub async fn update_key(self, id: &str, update: &KeyChange) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let (_, organization_id) = key_state(&mut change, id).await?;
+        let noted = change.note(AuditKind::Key, Verb::Update, id).await?;
         if let Some(label) = &update.label {
             check_name("key", label, true)?;
             set_text(
@@ -215,14 +221,15 @@ impl Store {
             let query = sqlx::query(sql).bind(id).bind(i64::from(is_debug));
             query.execute(&mut *change).await?;
         }
-        change.commit(&[Changed::Key(id)]).await
+        change.commit(&[Changed::Key(id)], noted).await
     }
 
     /// Revokes a key. Revoking it again keeps the first time.
     ///
     /// Errors: [`StoreError::NotFound`].
-    pub async fn revoke_key(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
+    pub async fn revoke_key(self, id: &str, now_ms: i64) -> Result<(), StoreError> {
         let mut change = self.change().await?;
+        let noted = change.note(AuditKind::Key, Verb::Revoke, id).await?;
         let sql = "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1";
         let done = sqlx::query(sql)
             .bind(id)
@@ -232,25 +239,27 @@ impl Store {
         if done.rows_affected() == 0 {
             return Err(StoreError::not_found("key", id));
         }
-        change.commit(&[Changed::Key(id)]).await
+        change.commit(&[Changed::Key(id)], noted).await
     }
 
     /// Takes a key out of use since `since_ms`, or puts it to use again. Disabling it again keeps the first time.
     ///
     /// Errors: [`StoreError::NotFound`], [`StoreError::Revoked`].
-    pub async fn disable_key(&self, id: &str, since_ms: Option<i64>) -> Result<(), StoreError> {
+    pub async fn disable_key(self, id: &str, since_ms: Option<i64>) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let (state, _) = key_state(&mut change, id).await?;
         if state == KeyState::Revoked {
             return Err(StoreError::Revoked(id.to_owned()));
         }
+        let verb = since_ms.map_or(Verb::Enable, |_| Verb::Disable);
+        let noted = change.note(AuditKind::Key, verb, id).await?;
         let sql = match since_ms {
             Some(_) => "UPDATE api_keys SET disabled_at = COALESCE(disabled_at, $2) WHERE id = $1",
             None => "UPDATE api_keys SET disabled_at = $2 WHERE id = $1",
         };
         let query = sqlx::query(sql).bind(id).bind(since_ms);
         query.execute(&mut *change).await?;
-        change.commit(&[Changed::Key(id)]).await
+        change.commit(&[Changed::Key(id)], noted).await
     }
 }
 

@@ -1,10 +1,14 @@
 //! Members: the owners of keys, with a shared budget each.
 
+use filters::audit::{AuditKind, Verb};
 use filters::money::Usd;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::{AccountChange, Changed, Store, StoreError, check_name, new_id, organizations, rename};
+use super::{
+    AccountChange, AccountEditor, Changed, Noted, Store, StoreError, check_name, new_id,
+    organizations, rename,
+};
 
 /// A member of an organization: a person or a service.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -19,39 +23,6 @@ pub struct Member {
 }
 
 impl Store {
-    /// Creates a member.
-    ///
-    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization,
-    /// [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
-    pub async fn add_member(
-        &self,
-        organization: &str,
-        name: &str,
-        now_ms: i64,
-    ) -> Result<Member, StoreError> {
-        check_name("member", name, false)?;
-        let mut change = self.change().await?;
-        let organization = organizations::active(&mut change, organization).await?;
-        let member = Member {
-            id: new_id("mem"),
-            name: name.to_owned(),
-            budget: None,
-            created_at_ms: now_ms,
-        };
-        let sql = "INSERT INTO members (id, organization_id, name, created_at) \
-                   VALUES ($1, $2, $3, $4)";
-        sqlx::query(sql)
-            .bind(&member.id)
-            .bind(organization.id)
-            .bind(name)
-            .bind(now_ms)
-            .execute(&mut *change)
-            .await
-            .map_err(|error| StoreError::from_insert(error, "member", name))?;
-        change.commit(&[Changed::Member(&member.id)]).await?;
-        Ok(member)
-    }
-
     /// Returns all members of an organization, by name.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
@@ -75,29 +46,67 @@ impl Store {
         let row = row.ok_or_else(|| StoreError::not_found_of("member", name, &organization_id));
         read(&row?)
     }
+}
+
+impl AccountEditor<'_> {
+    /// Creates a member.
+    ///
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization,
+    /// [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
+    pub async fn add_member(
+        self,
+        organization: &str,
+        name: &str,
+        now_ms: i64,
+    ) -> Result<Member, StoreError> {
+        check_name("member", name, false)?;
+        let mut change = self.change().await?;
+        let organization = organizations::active(&mut change, organization).await?;
+        let member = Member {
+            id: new_id("mem"),
+            name: name.to_owned(),
+            budget: None,
+            created_at_ms: now_ms,
+        };
+        let sql = "INSERT INTO members (id, organization_id, name, created_at) \
+                   VALUES ($1, $2, $3, $4)";
+        sqlx::query(sql)
+            .bind(&member.id)
+            .bind(organization.id)
+            .bind(name)
+            .bind(now_ms)
+            .execute(&mut *change)
+            .await
+            .map_err(|error| StoreError::from_insert(error, "member", name))?;
+        let noted = Noted::new(AuditKind::Member, Verb::Create, &member.id);
+        let changed = [Changed::Member(&member.id)];
+        change.commit(&changed, noted).await?;
+        Ok(member)
+    }
 
     /// Renames a member.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization or the member, [`StoreError::AlreadyExists`],
     /// [`StoreError::InvalidName`].
     pub async fn rename_member(
-        &self,
+        self,
         (organization, name): (&str, &str),
         new_name: &str,
     ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization_id = organizations::find(&mut change, organization).await?.id;
         let id = member_id(&mut change, &organization_id, name).await?;
+        let noted = change.note(AuditKind::Member, Verb::Rename, &id).await?;
         let sql = "UPDATE members SET name = $2 WHERE id = $1";
         rename(&mut change, sql, &id, ("member", new_name)).await?;
-        change.commit(&[Changed::Member(&id)]).await
+        change.commit(&[Changed::Member(&id)], noted).await
     }
 
     /// Sets or removes a member's budget.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization or the member.
     pub async fn set_budget(
-        &self,
+        self,
         organization: &str,
         name: &str,
         budget: Option<Usd>,
@@ -105,11 +114,12 @@ impl Store {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let id = member_id(&mut change, &organization.id, name).await?;
+        let noted = change.note(AuditKind::Member, Verb::Update, &id).await?;
         let sql = "UPDATE members SET budget = $2 WHERE id = $1";
         let budget = budget.map(|usd| usd.to_string());
         let query = sqlx::query(sql).bind(&id).bind(budget);
         query.execute(&mut *change).await?;
-        change.commit(&[Changed::Member(&id)]).await
+        change.commit(&[Changed::Member(&id)], noted).await
     }
 }
 

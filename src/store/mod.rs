@@ -2,12 +2,18 @@
 //! clients and grants of OAuth, and responses that clients have asked to be kept.
 //!
 //! It is SQLite by default and PostgreSQL by URL. The statements are the same for both, and almost all definitions of tables.
-//! Each change first raises `revision` in its own transaction and writes to the feed what it has changed. A running server
+//! Each change first raises `revision` in its own transaction and writes to the feed what it has changed, and to the audit log who
+//! has changed it ([`AccountEditor`]). A running server
 //! thereby follows changes by the command line ([`crate::accounts`]), and the row's lock serializes changes. The text of a
 //! key is never stored. Requests read the snapshot of [`Store::load_accounts`]; only a request that its lease does not cover waits for [`crate::ledger`] to
 //! query the store.
 
+mod account_change;
+mod account_editor;
 mod apply;
+mod audit_append;
+mod audit_log;
+mod audit_state;
 mod backup;
 mod cipher;
 mod connections;
@@ -46,9 +52,12 @@ use std::sync::Arc;
 use filters::accounts::{Pepper, check_account_name};
 use sqlx::any::AnyRow;
 
+use self::account_change::{AccountChange, Noted};
 use self::connections::Connections;
-use self::feed::{AccountChange, Changed};
+use self::feed::Changed;
+pub use account_editor::AccountEditor;
 pub use apply::{AppliedAccounts, WantedAccounts};
+pub use audit_log::{AuditFilter, AuditPage, HashedEntry};
 pub use backup::back_up;
 pub use credit::Credit;
 pub use deletion::Deletion;

@@ -1,6 +1,7 @@
 //! Organizations.
 
 use filters::accounts::{AllowedRegions, Mode, OrganizationStatus, Plan};
+use filters::audit::{AuditKind, Verb};
 use sqlx::any::AnyRow;
 use sqlx::{Row, SqlSafeStr};
 
@@ -8,8 +9,8 @@ use super::connections::Connected;
 use super::projects::insert_project;
 use super::regions;
 use super::{
-    AccountChange, Changed, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id,
-    parse_column, rename,
+    AccountChange, AccountEditor, Changed, DEFAULT_PROJECT, NewProject, Noted, Store, StoreError,
+    check_name, new_id, parse_column, rename,
 };
 
 /// An organization, which pays for its calls.
@@ -29,11 +30,41 @@ pub struct Organization {
 }
 
 impl Store {
+    /// Returns all organizations, by name.
+    pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
+        let sql = "SELECT id, name, plan, status, held_at, created_at, regions, export_content \
+                   FROM organizations ORDER BY name";
+        let rows = sqlx::query(sql)
+            .fetch_all(&mut self.pool.acquire().await?)
+            .await?;
+        rows.iter().map(read).collect()
+    }
+
+    /// Returns one organization. Errors: [`StoreError::NotFound`].
+    pub async fn organization(&self, name: &str) -> Result<Organization, StoreError> {
+        let mut connection = self.pool.acquire().await?;
+        find(&mut connection, name).await
+    }
+
+    /// Reads the rows of an organization. `$1` is its id. Errors: [`StoreError::NotFound`].
+    pub(super) async fn read_of<T>(
+        &self,
+        organization: &str,
+        sql: impl SqlSafeStr,
+        read: fn(&AnyRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let query = sqlx::query(sql).bind(self.organization(organization).await?.id);
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
+        rows.iter().map(read).collect()
+    }
+}
+
+impl AccountEditor<'_> {
     /// Creates an organization and its project `default`.
     ///
     /// Errors: [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
     pub async fn create_organization(
-        &self,
+        self,
         name: &str,
         plan: Plan,
         now_ms: i64,
@@ -69,126 +100,106 @@ impl Store {
             Changed::Organization(&organization.id),
             Changed::Project(&project.id),
         ];
-        change.commit(&changed).await?;
+        let noted = vec![
+            Noted::new(AuditKind::Organization, Verb::Create, &organization.id),
+            Noted::new(AuditKind::Project, Verb::Create, &project.id),
+        ];
+        change.commit_all(&changed, noted).await?;
         Ok(organization)
-    }
-
-    /// Returns all organizations, by name.
-    pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        let sql = "SELECT id, name, plan, status, held_at, created_at, regions, export_content \
-                   FROM organizations ORDER BY name";
-        let rows = sqlx::query(sql)
-            .fetch_all(&mut self.pool.acquire().await?)
-            .await?;
-        rows.iter().map(read).collect()
     }
 
     /// Disables an organization, which makes its keys invalid. Disabling it again changes nothing.
     ///
     /// Errors: [`StoreError::NotFound`].
-    pub async fn disable_organization(&self, name: &str) -> Result<(), StoreError> {
+    pub async fn disable_organization(self, name: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let id = find(&mut change, name).await?.id;
+        let noted = note(&mut change, Verb::Disable, &id).await?;
         set_status(&mut change, &id, "disabled").await?;
-        change.commit(&[Changed::Organization(&id)]).await
+        change.commit(&[Changed::Organization(&id)], noted).await
     }
 
     /// Takes back that an organization is disabled. One that was held for review is so again.
     ///
     /// Errors: [`StoreError::NotFound`].
-    pub async fn enable_organization(&self, name: &str) -> Result<(), StoreError> {
+    pub async fn enable_organization(self, name: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let id = find(&mut change, name).await?.id;
+        let noted = note(&mut change, Verb::Enable, &id).await?;
         set_status(&mut change, &id, "active").await?;
-        change.commit(&[Changed::Organization(&id)]).await
+        change.commit(&[Changed::Organization(&id)], noted).await
     }
 
     /// Renames an organization.
     ///
     /// Errors: [`StoreError::NotFound`], [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
-    pub async fn rename_organization(&self, name: &str, new_name: &str) -> Result<(), StoreError> {
+    pub async fn rename_organization(self, name: &str, new_name: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let id = find(&mut change, name).await?.id;
+        let noted = note(&mut change, Verb::Rename, &id).await?;
         let sql = "UPDATE organizations SET name = $2 WHERE id = $1";
         rename(&mut change, sql, &id, ("organization", new_name)).await?;
-        change.commit(&[Changed::Organization(&id)]).await
+        change.commit(&[Changed::Organization(&id)], noted).await
     }
 
     /// Holds an organization for review, which refuses its keys, or releases it. `now_ms` is when it began to be held.
     ///
     /// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
     pub async fn hold_organization(
-        &self,
+        self,
         name: &str,
         now_ms: Option<i64>,
     ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
-        let organization = active(&mut change, name).await?;
+        let id = active(&mut change, name).await?.id;
+        let verb = now_ms.map_or(Verb::Release, |_| Verb::Hold);
+        let noted = note(&mut change, verb, &id).await?;
         sqlx::query("UPDATE organizations SET held_at = $2 WHERE id = $1")
-            .bind(&organization.id)
+            .bind(&id)
             .bind(now_ms)
             .execute(&mut *change)
             .await?;
-        change
-            .commit(&[Changed::Organization(&organization.id)])
-            .await
+        change.commit(&[Changed::Organization(&id)], noted).await
     }
 
     /// Puts an organization on a plan, with a first cycle that starts now. If it has the plan already, nothing changes.
     ///
     /// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
-    pub async fn set_plan(&self, name: &str, plan: Plan, now_ms: i64) -> Result<(), StoreError> {
+    pub async fn set_plan(self, name: &str, plan: Plan, now_ms: i64) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization = active(&mut change, name).await?;
         if organization.plan == plan {
             return Ok(());
         }
+        let id = organization.id;
+        let noted = note(&mut change, Verb::Update, &id).await?;
         let sql = "UPDATE organizations SET plan = $2, plan_since = $3 WHERE id = $1";
         sqlx::query(sql)
-            .bind(&organization.id)
+            .bind(&id)
             .bind(plan.as_str())
             .bind(now_ms)
             .execute(&mut *change)
             .await?;
-        change
-            .commit(&[Changed::Organization(&organization.id)])
-            .await
+        change.commit(&[Changed::Organization(&id)], noted).await
     }
 
     /// Sets whether the export of logs has the content of an organization's calls.
     ///
     /// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
     pub async fn set_export_content(
-        &self,
+        self,
         name: &str,
         exports_content: bool,
     ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let id = active(&mut change, name).await?.id;
+        let noted = note(&mut change, Verb::Update, &id).await?;
         sqlx::query("UPDATE organizations SET export_content = $2 WHERE id = $1")
             .bind(&id)
             .bind(i64::from(exports_content))
             .execute(&mut *change)
             .await?;
-        change.commit(&[Changed::Organization(&id)]).await
-    }
-
-    /// Returns one organization. Errors: [`StoreError::NotFound`].
-    pub async fn organization(&self, name: &str) -> Result<Organization, StoreError> {
-        let mut connection = self.pool.acquire().await?;
-        find(&mut connection, name).await
-    }
-
-    /// Reads the rows of an organization. `$1` is its id. Errors: [`StoreError::NotFound`].
-    pub(super) async fn read_of<T>(
-        &self,
-        organization: &str,
-        sql: impl SqlSafeStr,
-        read: fn(&AnyRow) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
-        let query = sqlx::query(sql).bind(self.organization(organization).await?.id);
-        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
-        rows.iter().map(read).collect()
+        change.commit(&[Changed::Organization(&id)], noted).await
     }
 }
 
@@ -205,6 +216,11 @@ pub(super) async fn active(
         return Err(StoreError::Inactive { kind, name });
     }
     Ok(organization)
+}
+
+/// Notes an organization that is about to change.
+async fn note(change: &mut AccountChange, verb: Verb, id: &str) -> Result<Noted, StoreError> {
+    change.note(AuditKind::Organization, verb, id).await
 }
 
 async fn set_status(

@@ -1,12 +1,13 @@
 //! Projects.
 
 use filters::accounts::{AllowedRegions, Mode};
+use filters::audit::{AuditKind, Verb};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::{
-    AccountChange, Changed, Store, StoreError, check_name, new_id, organizations, parse_column,
-    regions, rename,
+    AccountChange, AccountEditor, Changed, Noted, Store, StoreError, check_name, new_id,
+    organizations, parse_column, regions, rename,
 };
 
 /// A project: a part of an organization with its own settings.
@@ -51,24 +52,6 @@ pub struct NewProject<'a> {
 }
 
 impl Store {
-    /// Creates a project of an organization.
-    ///
-    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization,
-    /// [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
-    pub async fn create_project(
-        &self,
-        organization: &str,
-        project: &NewProject<'_>,
-        now_ms: i64,
-    ) -> Result<Project, StoreError> {
-        check_name("project", project.name, false)?;
-        let mut change = self.change().await?;
-        let organization = organizations::active(&mut change, organization).await?;
-        let created = insert_project(&mut change, &organization.id, project, now_ms).await?;
-        change.commit(&[Changed::Project(&created.id)]).await?;
-        Ok(created)
-    }
-
     /// Returns all projects of an organization, by name, including archived ones.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
@@ -91,12 +74,34 @@ impl Store {
         let row = row.ok_or_else(|| StoreError::not_found_of("project", name, &organization_id));
         read(&row?)
     }
+}
+
+impl AccountEditor<'_> {
+    /// Creates a project of an organization.
+    ///
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization,
+    /// [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
+    pub async fn create_project(
+        self,
+        organization: &str,
+        project: &NewProject<'_>,
+        now_ms: i64,
+    ) -> Result<Project, StoreError> {
+        check_name("project", project.name, false)?;
+        let mut change = self.change().await?;
+        let organization = organizations::active(&mut change, organization).await?;
+        let created = insert_project(&mut change, &organization.id, project, now_ms).await?;
+        let noted = Noted::new(AuditKind::Project, Verb::Create, &created.id);
+        let changed = [Changed::Project(&created.id)];
+        change.commit(&changed, noted).await?;
+        Ok(created)
+    }
 
     /// Changes a project.
     ///
     /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization and the project.
     pub async fn update_project(
-        &self,
+        self,
         organization: &str,
         name: &str,
         update: &ProjectChange<'_>,
@@ -104,6 +109,7 @@ impl Store {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
         let id = active_project(&mut change, &organization.id, name).await?;
+        let noted = change.note(AuditKind::Project, Verb::Update, &id).await?;
         if let Some(mode) = update.mode {
             let sql = "UPDATE projects SET mode = $2 WHERE id = $1";
             let query = sqlx::query(sql).bind(&id).bind(mode.as_str());
@@ -119,37 +125,38 @@ impl Store {
             let query = sqlx::query(sql).bind(&id).bind(experiments);
             query.execute(&mut *change).await?;
         }
-        change.commit(&[Changed::Project(&id)]).await
+        change.commit(&[Changed::Project(&id)], noted).await
     }
 
     /// Archives a project, which makes its keys invalid. Archiving it again changes nothing.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization or the project.
-    pub async fn archive_project(&self, organization: &str, name: &str) -> Result<(), StoreError> {
-        self.set_project_status((organization, name), "archived")
-            .await
+    pub async fn archive_project(self, organization: &str, name: &str) -> Result<(), StoreError> {
+        let to = ("archived", Verb::Archive);
+        self.set_project_status((organization, name), to).await
     }
 
     /// Takes back that a project is archived.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization or the project.
-    pub async fn enable_project(&self, organization: &str, name: &str) -> Result<(), StoreError> {
-        self.set_project_status((organization, name), "active")
-            .await
+    pub async fn enable_project(self, organization: &str, name: &str) -> Result<(), StoreError> {
+        let to = ("active", Verb::Enable);
+        self.set_project_status((organization, name), to).await
     }
 
     async fn set_project_status(
-        &self,
+        self,
         (organization, name): (&str, &str),
-        status: &'static str,
+        (status, verb): (&'static str, Verb),
     ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization_id = organizations::find(&mut change, organization).await?.id;
         let (id, _) = find_project(&mut change, &organization_id, name).await?;
+        let noted = change.note(AuditKind::Project, verb, &id).await?;
         let sql = "UPDATE projects SET status = $2 WHERE id = $1";
         let query = sqlx::query(sql).bind(&id).bind(status);
         query.execute(&mut *change).await?;
-        change.commit(&[Changed::Project(&id)]).await
+        change.commit(&[Changed::Project(&id)], noted).await
     }
 
     /// Renames a project.
@@ -157,16 +164,17 @@ impl Store {
     /// Errors: [`StoreError::NotFound`] for the organization or the project, [`StoreError::AlreadyExists`],
     /// [`StoreError::InvalidName`].
     pub async fn rename_project(
-        &self,
+        self,
         (organization, name): (&str, &str),
         new_name: &str,
     ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization_id = organizations::find(&mut change, organization).await?.id;
         let (id, _) = find_project(&mut change, &organization_id, name).await?;
+        let noted = change.note(AuditKind::Project, Verb::Rename, &id).await?;
         let sql = "UPDATE projects SET name = $2 WHERE id = $1";
         rename(&mut change, sql, &id, ("project", new_name)).await?;
-        change.commit(&[Changed::Project(&id)]).await
+        change.commit(&[Changed::Project(&id)], noted).await
     }
 }
 

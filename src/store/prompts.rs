@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use filters::audit::{AuditKind, Verb};
 use filters::models::prompts::reference::{LATEST, PRODUCTION, VersionReference};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
@@ -10,7 +11,9 @@ use sqlx::{AssertSqlSafe, Row};
 use super::connections::Connected;
 use super::projects::active_project;
 use super::rows::Rows;
-use super::{AccountChange, Changed, Store, StoreError, new_id, organizations, rename};
+use super::{
+    AccountChange, AccountEditor, Changed, Store, StoreError, new_id, organizations, rename,
+};
 
 /// The organization of a prompt, and its project if it has one: names, not ids.
 #[derive(Clone, Copy, Debug)]
@@ -85,39 +88,6 @@ impl StoredPrompt {
 }
 
 impl Store {
-    /// Stores a new version of a prompt and moves labels to it. The first version without a label becomes `production`.
-    /// Returns its number and whether it became that.
-    ///
-    /// The content has been checked. Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for organization and
-    /// project.
-    pub async fn put_prompt(
-        &self,
-        owner: PromptOwner<'_>,
-        name: &str,
-        content: &str,
-        labels: &[String],
-        now_ms: i64,
-    ) -> Result<u64, StoreError> {
-        let mut change = self.change().await?;
-        let id = find_or_insert(&mut change, owner, name).await?;
-        let version = insert_version(&mut change, &id, content, now_ms).await?;
-        for label in labels {
-            set_label(&mut change, &id, label, version).await?;
-        }
-        if labels.is_empty() {
-            let sql = "INSERT INTO prompt_labels (prompt_id, label, version) VALUES ($1, $2, $3) \
-                       ON CONFLICT (prompt_id, label) DO NOTHING";
-            sqlx::query(sql)
-                .bind(&id)
-                .bind(PRODUCTION)
-                .bind(version)
-                .execute(&mut *change)
-                .await?;
-        }
-        change.commit(&[Changed::Prompt(&id)]).await?;
-        number(version)
-    }
-
     /// Returns the prompts of an organization and all its projects, or those of one project, by name.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
@@ -165,31 +135,6 @@ impl Store {
         }
     }
 
-    /// Renames a prompt. A later prompt of the name before goes on counting its versions, so that a number never means another
-    /// text.
-    ///
-    /// The name has been checked. Errors: [`StoreError::NotFound`]; [`StoreError::AlreadyExists`], also for the name of a prompt
-    /// that was removed.
-    pub async fn rename_prompt(
-        &self,
-        owner: PromptOwner<'_>,
-        name: &str,
-        new_name: &str,
-    ) -> Result<(), StoreError> {
-        let id = self.prompt(owner, name).await?.id;
-        if name == new_name {
-            return Ok(());
-        }
-        let mut change = self.change().await?;
-        let sql = "UPDATE prompts SET name = $2 WHERE id = $1";
-        rename(&mut change, sql, &id, ("prompt", new_name)).await?;
-        let sql = "INSERT INTO prompts (id, organization_id, project_id, name, last_version) \
-                   SELECT $2, organization_id, project_id, $3, last_version FROM prompts WHERE id = $1";
-        let query = sqlx::query(sql).bind(&id).bind(new_id("prompt")).bind(name);
-        query.execute(&mut *change).await?;
-        change.commit(&[Changed::Prompt(&id)]).await
-    }
-
     /// Returns a version of a prompt.
     ///
     /// Errors: [`StoreError::NotFound`].
@@ -213,56 +158,6 @@ impl Store {
             content: row.try_get("content")?,
             created_at_ms: row.try_get("created_at")?,
         })
-    }
-
-    /// Moves a label of a prompt to a version, or makes it. Returns the version's number.
-    ///
-    /// Errors: [`StoreError::NotFound`].
-    pub async fn label_prompt(
-        &self,
-        owner: PromptOwner<'_>,
-        name: &str,
-        version: &VersionReference,
-        label: &str,
-    ) -> Result<u64, StoreError> {
-        let prompt = self.prompt(owner, name).await?;
-        let version = self.prompt_version(&prompt, version).await?.number;
-        let mut change = self.change().await?;
-        set_label(&mut change, &prompt.id, label, stored(version)).await?;
-        change.commit(&[Changed::Prompt(&prompt.id)]).await?;
-        Ok(version)
-    }
-
-    /// Removes a label of a prompt, or the whole prompt. A later version of the same name goes on counting.
-    ///
-    /// Errors: [`StoreError::NotFound`].
-    pub async fn remove_prompt(
-        &self,
-        owner: PromptOwner<'_>,
-        name: &str,
-        label: Option<&str>,
-    ) -> Result<(), StoreError> {
-        let prompt = self.prompt(owner, name).await?;
-        let mut change = self.change().await?;
-        let deleted = match label {
-            Some(label) => {
-                let sql = "DELETE FROM prompt_labels WHERE prompt_id = $1 AND label = $2";
-                let query = sqlx::query(sql).bind(&prompt.id).bind(label);
-                query.execute(&mut *change).await?
-            }
-            None => {
-                let sql = "DELETE FROM prompt_labels WHERE prompt_id = $1";
-                let query = sqlx::query(sql).bind(&prompt.id);
-                query.execute(&mut *change).await?;
-                let sql = "DELETE FROM prompt_versions WHERE prompt_id = $1";
-                let query = sqlx::query(sql).bind(&prompt.id);
-                query.execute(&mut *change).await?
-            }
-        };
-        if let (Some(label), 0) = (label, deleted.rows_affected()) {
-            return Err(StoreError::not_found("label", &format!("{name}@{label}")));
-        }
-        change.commit(&[Changed::Prompt(&prompt.id)]).await
     }
 
     /// Returns all prompts.
@@ -312,6 +207,124 @@ impl Store {
             records.retain(|record| !record.versions.is_empty());
         }
         Ok(records)
+    }
+}
+
+impl AccountEditor<'_> {
+    /// Stores a new version of a prompt and moves labels to it. The first version without a label becomes `production`.
+    /// Returns its number and whether it became that.
+    ///
+    /// The content has been checked. Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for organization and
+    /// project.
+    pub async fn put_prompt(
+        self,
+        owner: PromptOwner<'_>,
+        name: &str,
+        content: &str,
+        labels: &[String],
+        now_ms: i64,
+    ) -> Result<u64, StoreError> {
+        let mut change = self.change().await?;
+        let id = find_or_insert(&mut change, owner, name).await?;
+        let noted = change.note(AuditKind::Prompt, Verb::Put, &id).await?;
+        let version = insert_version(&mut change, &id, content, now_ms).await?;
+        for label in labels {
+            set_label(&mut change, &id, label, version).await?;
+        }
+        if labels.is_empty() {
+            let sql = "INSERT INTO prompt_labels (prompt_id, label, version) VALUES ($1, $2, $3) \
+                       ON CONFLICT (prompt_id, label) DO NOTHING";
+            sqlx::query(sql)
+                .bind(&id)
+                .bind(PRODUCTION)
+                .bind(version)
+                .execute(&mut *change)
+                .await?;
+        }
+        change.commit(&[Changed::Prompt(&id)], noted).await?;
+        number(version)
+    }
+
+    /// Renames a prompt. A later prompt of the name before goes on counting its versions, so that a number never means another
+    /// text.
+    ///
+    /// The name has been checked. Errors: [`StoreError::NotFound`]; [`StoreError::AlreadyExists`], also for the name of a prompt
+    /// that was removed.
+    pub async fn rename_prompt(
+        self,
+        owner: PromptOwner<'_>,
+        name: &str,
+        new_name: &str,
+    ) -> Result<(), StoreError> {
+        let id = self.prompt(owner, name).await?.id;
+        if name == new_name {
+            return Ok(());
+        }
+        let mut change = self.change().await?;
+        let noted = change.note(AuditKind::Prompt, Verb::Rename, &id).await?;
+        let sql = "UPDATE prompts SET name = $2 WHERE id = $1";
+        rename(&mut change, sql, &id, ("prompt", new_name)).await?;
+        let sql = "INSERT INTO prompts (id, organization_id, project_id, name, last_version) \
+                   SELECT $2, organization_id, project_id, $3, last_version FROM prompts WHERE id = $1";
+        let query = sqlx::query(sql).bind(&id).bind(new_id("prompt")).bind(name);
+        query.execute(&mut *change).await?;
+        change.commit(&[Changed::Prompt(&id)], noted).await
+    }
+
+    /// Moves a label of a prompt to a version, or makes it. Returns the version's number.
+    ///
+    /// Errors: [`StoreError::NotFound`].
+    pub async fn label_prompt(
+        self,
+        owner: PromptOwner<'_>,
+        name: &str,
+        version: &VersionReference,
+        label: &str,
+    ) -> Result<u64, StoreError> {
+        let prompt = self.prompt(owner, name).await?;
+        let version = self.prompt_version(&prompt, version).await?.number;
+        let mut change = self.change().await?;
+        let noted = change.note(AuditKind::Prompt, Verb::Label, &prompt.id);
+        let noted = noted.await?;
+        set_label(&mut change, &prompt.id, label, stored(version)).await?;
+        let changed = [Changed::Prompt(&prompt.id)];
+        change.commit(&changed, noted).await?;
+        Ok(version)
+    }
+
+    /// Removes a label of a prompt, or the whole prompt. A later version of the same name goes on counting.
+    ///
+    /// Errors: [`StoreError::NotFound`].
+    pub async fn remove_prompt(
+        self,
+        owner: PromptOwner<'_>,
+        name: &str,
+        label: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let prompt = self.prompt(owner, name).await?;
+        let mut change = self.change().await?;
+        let verb = label.map_or(Verb::Delete, |_| Verb::Label);
+        let noted = change.note(AuditKind::Prompt, verb, &prompt.id).await?;
+        let deleted = match label {
+            Some(label) => {
+                let sql = "DELETE FROM prompt_labels WHERE prompt_id = $1 AND label = $2";
+                let query = sqlx::query(sql).bind(&prompt.id).bind(label);
+                query.execute(&mut *change).await?
+            }
+            None => {
+                let sql = "DELETE FROM prompt_labels WHERE prompt_id = $1";
+                let query = sqlx::query(sql).bind(&prompt.id);
+                query.execute(&mut *change).await?;
+                let sql = "DELETE FROM prompt_versions WHERE prompt_id = $1";
+                let query = sqlx::query(sql).bind(&prompt.id);
+                query.execute(&mut *change).await?
+            }
+        };
+        if let (Some(label), 0) = (label, deleted.rows_affected()) {
+            return Err(StoreError::not_found("label", &format!("{name}@{label}")));
+        }
+        let changed = [Changed::Prompt(&prompt.id)];
+        change.commit(&changed, noted).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use filters::audit::{AuditKind, Verb};
 use filters::models::cloud_credentials::own_keys::is_json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +11,9 @@ use sqlx::{AssertSqlSafe, Row};
 
 use super::cipher::Cipher;
 use super::rows::Rows;
-use super::{Changed, Store, StoreError, check_name, new_id, organizations, rename};
+use super::{
+    AccountEditor, Changed, Noted, Store, StoreError, check_name, new_id, organizations, rename,
+};
 use crate::config::Secret;
 
 /// A stored BYOK key without its text.
@@ -53,52 +56,6 @@ const MAX_SECRET_BYTES: usize = 16 << 10;
 const MIN_SHOWN_CHARS: usize = 16;
 
 impl Store {
-    /// Encrypts and stores a BYOK key of an organization.
-    ///
-    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization, [`StoreError::AlreadyExists`]
-    /// for the label, [`StoreError::InvalidName`] for label and provider, [`StoreError::InvalidSecret`] for the text,
-    /// [`StoreError::Randomness`].
-    pub async fn add_provider_key(
-        &self,
-        organization: &str,
-        provider: &str,
-        label: &str,
-        text: &str,
-        now_ms: i64,
-    ) -> Result<ProviderKey, StoreError> {
-        check_name("provider", provider, false)?;
-        check_name("provider key", label, false)?;
-        check_text(text)?;
-        let id = new_id("pk");
-        let sealed = Cipher::new(&self.pepper)?.encrypt(&id, text)?;
-        let mut change = self.change().await?;
-        let organization = organizations::active(&mut change, organization).await?;
-        let key = ProviderKey {
-            id,
-            provider: provider.to_owned(),
-            label: label.to_owned(),
-            last_four: last_four(text),
-            created_at_ms: now_ms,
-        };
-        let sql = "INSERT INTO provider_keys \
-                   (id, organization_id, provider, label, sealed, last_four, created_at) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        sqlx::query(sql)
-            .bind(&key.id)
-            .bind(&organization.id)
-            .bind(provider)
-            .bind(label)
-            .bind(sealed)
-            .bind(&key.last_four)
-            .bind(now_ms)
-            .execute(&mut *change)
-            .await
-            .map_err(|error| StoreError::from_insert(error, "provider key", label))?;
-        let changed = [Changed::ProviderKeys(&organization.id)];
-        change.commit(&changed).await?;
-        Ok(key)
-    }
-
     /// Returns all BYOK keys of an organization, oldest first.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
@@ -118,34 +75,6 @@ impl Store {
             .await?
             .ok_or_else(|| StoreError::not_found("provider key", id))?;
         Ok((row.try_get("organization")?, read(&row)?))
-    }
-
-    /// Gives a BYOK key another label.
-    ///
-    /// Errors: [`StoreError::NotFound`], [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
-    pub async fn rename_provider_key(&self, id: &str, label: &str) -> Result<(), StoreError> {
-        let mut change = self.change().await?;
-        let sql = "SELECT organization_id FROM provider_keys WHERE id = $1";
-        let found = sqlx::query_scalar(sql).bind(id);
-        let organization_id: Option<String> = found.fetch_optional(&mut *change).await?;
-        let organization_id =
-            organization_id.ok_or_else(|| StoreError::not_found("provider key", id))?;
-        let sql = "UPDATE provider_keys SET label = $2 WHERE id = $1";
-        rename(&mut change, sql, id, ("provider key", label)).await?;
-        let changed = [Changed::ProviderKeys(&organization_id)];
-        change.commit(&changed).await
-    }
-
-    /// Deletes a BYOK key. Errors: [`StoreError::NotFound`].
-    pub async fn remove_provider_key(&self, id: &str) -> Result<(), StoreError> {
-        let mut change = self.change().await?;
-        let sql = "DELETE FROM provider_keys WHERE id = $1 RETURNING organization_id";
-        let removed = sqlx::query_scalar(sql).bind(id);
-        let organization_id: Option<String> = removed.fetch_optional(&mut *change).await?;
-        let organization_id =
-            organization_id.ok_or_else(|| StoreError::not_found("provider key", id))?;
-        let changed = [Changed::ProviderKeys(&organization_id)];
-        change.commit(&changed).await
     }
 
     /// Returns every BYOK key, decrypted, oldest first.
@@ -190,6 +119,87 @@ impl Store {
             label: key.label,
         };
         Ok(keys.into_iter().map(open).collect())
+    }
+}
+
+impl AccountEditor<'_> {
+    /// Encrypts and stores a BYOK key of an organization.
+    ///
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization, [`StoreError::AlreadyExists`]
+    /// for the label, [`StoreError::InvalidName`] for label and provider, [`StoreError::InvalidSecret`] for the text,
+    /// [`StoreError::Randomness`].
+    pub async fn add_provider_key(
+        self,
+        organization: &str,
+        provider: &str,
+        label: &str,
+        text: &str,
+        now_ms: i64,
+    ) -> Result<ProviderKey, StoreError> {
+        check_name("provider", provider, false)?;
+        check_name("provider key", label, false)?;
+        check_text(text)?;
+        let id = new_id("pk");
+        let sealed = Cipher::new(&self.pepper)?.encrypt(&id, text)?;
+        let mut change = self.change().await?;
+        let organization = organizations::active(&mut change, organization).await?;
+        let key = ProviderKey {
+            id,
+            provider: provider.to_owned(),
+            label: label.to_owned(),
+            last_four: last_four(text),
+            created_at_ms: now_ms,
+        };
+        let sql = "INSERT INTO provider_keys \
+                   (id, organization_id, provider, label, sealed, last_four, created_at) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        sqlx::query(sql)
+            .bind(&key.id)
+            .bind(&organization.id)
+            .bind(provider)
+            .bind(label)
+            .bind(sealed)
+            .bind(&key.last_four)
+            .bind(now_ms)
+            .execute(&mut *change)
+            .await
+            .map_err(|error| StoreError::from_insert(error, "provider key", label))?;
+        let noted = Noted::new(AuditKind::ProviderKey, Verb::Create, &key.id);
+        let changed = [Changed::ProviderKeys(&organization.id)];
+        change.commit(&changed, noted).await?;
+        Ok(key)
+    }
+
+    /// Gives a BYOK key another label.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
+    pub async fn rename_provider_key(self, id: &str, label: &str) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let sql = "SELECT organization_id FROM provider_keys WHERE id = $1";
+        let found = sqlx::query_scalar(sql).bind(id);
+        let organization_id: Option<String> = found.fetch_optional(&mut *change).await?;
+        let organization_id =
+            organization_id.ok_or_else(|| StoreError::not_found("provider key", id))?;
+        let noted = change.note(AuditKind::ProviderKey, Verb::Rename, id);
+        let noted = noted.await?;
+        let sql = "UPDATE provider_keys SET label = $2 WHERE id = $1";
+        rename(&mut change, sql, id, ("provider key", label)).await?;
+        let changed = [Changed::ProviderKeys(&organization_id)];
+        change.commit(&changed, noted).await
+    }
+
+    /// Deletes a BYOK key. Errors: [`StoreError::NotFound`].
+    pub async fn remove_provider_key(self, id: &str) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let noted = change.note(AuditKind::ProviderKey, Verb::Delete, id);
+        let noted = noted.await?;
+        let sql = "DELETE FROM provider_keys WHERE id = $1 RETURNING organization_id";
+        let removed = sqlx::query_scalar(sql).bind(id);
+        let organization_id: Option<String> = removed.fetch_optional(&mut *change).await?;
+        let organization_id =
+            organization_id.ok_or_else(|| StoreError::not_found("provider key", id))?;
+        let changed = [Changed::ProviderKeys(&organization_id)];
+        change.commit(&changed, noted).await
     }
 }
 

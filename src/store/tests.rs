@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use filters::accounts::{AuthError, KeyText, Mode, Plan, admit};
+use filters::audit::PROGRAM;
 use http::{HeaderMap, HeaderValue};
 use tempfile::TempDir;
 
@@ -93,6 +94,7 @@ macro_rules! on_both {
 }
 
 mod apply;
+mod audit;
 mod bulk;
 mod calls;
 mod changes;
@@ -143,6 +145,7 @@ impl Fixture {
     async fn organization(&self, name: &str) {
         let made = self
             .store
+            .by(&PROGRAM)
             .create_organization(name, Plan::Pro, NOW_MS)
             .await;
         made.unwrap();
@@ -156,7 +159,11 @@ impl Fixture {
             expires_at_ms: None,
             ..NewKey::default()
         };
-        self.store.create_key(&new, NOW_MS).await.unwrap()
+        self.store
+            .by(&PROGRAM)
+            .create_key(&new, NOW_MS)
+            .await
+            .unwrap()
     }
 
     async fn admit(&self, key: &KeyText) -> Result<Arc<filters::accounts::Caller>, AuthError> {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use filters::audit::PROGRAM;
 use filters::limits::QuotaGroup;
 use filters::money::Usd;
 use tempfile::TempDir;
@@ -140,12 +141,17 @@ impl Gateway {
         let loaded = read(toml, &env);
         let key = with_store(&loaded.config, async |store| {
             store
+                .by(&PROGRAM)
                 .create_organization("acme", filters::accounts::Plan::None, 0)
                 .await
                 .unwrap();
             let credit = Usd::parse(credit).unwrap();
             if !credit.is_zero() {
-                store.add_credit("acme", credit, 0).await.unwrap();
+                store
+                    .by(&PROGRAM)
+                    .add_credit("acme", credit, 0)
+                    .await
+                    .unwrap();
             }
             create_key(&store).await
         });
@@ -342,9 +348,17 @@ pub async fn create_key(store: &Store) -> String {
 /// Makes another organization with credit, and a key of it.
 pub async fn create_organization(name: &str, store: &Store) -> String {
     let plan = filters::accounts::Plan::None;
-    store.create_organization(name, plan, 0).await.unwrap();
+    store
+        .by(&PROGRAM)
+        .create_organization(name, plan, 0)
+        .await
+        .unwrap();
     let credit = Usd::parse("1000").unwrap();
-    store.add_credit(name, credit, 0).await.unwrap();
+    store
+        .by(&PROGRAM)
+        .add_credit(name, credit, 0)
+        .await
+        .unwrap();
     create_key_of(name, store).await
 }
 
@@ -356,7 +370,7 @@ async fn create_key_of(organization: &str, store: &Store) -> String {
         expires_at_ms: None,
         ..NewKey::default()
     };
-    let (key, _) = store.create_key(&new, 0).await.unwrap();
+    let (key, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
     key.reveal().to_owned()
 }
 

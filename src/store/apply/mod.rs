@@ -9,7 +9,7 @@ use filters::accounts::{ApiKey, KeyText};
 use filters::manifest::{DeclaredOrganization, Manifest, ManifestFault, PlannedChange, plan};
 use filters::secret_ref::SecretRef;
 
-use super::{Store, StoreError, new_id};
+use super::{AccountEditor, Store, StoreError, new_id};
 use crate::config::Secret;
 
 /// What a store is to say, and how it gets there.
@@ -31,39 +31,6 @@ pub struct AppliedAccounts {
 }
 
 impl Store {
-    /// Changes accounts so that they are as wanted. Either all changes are made, or none.
-    ///
-    /// Errors: what the store has against the manifest, and errors of the database.
-    pub async fn apply(
-        &self,
-        wanted: &WantedAccounts<'_>,
-        now_ms: i64,
-    ) -> Result<Result<AppliedAccounts, Vec<ManifestFault>>, StoreError> {
-        let mut declared = wanted.manifest.clone();
-        self.hash_secrets(&mut declared, wanted.secrets);
-        let mut change = self.change().await?;
-        let scope = (!wanted.is_pruning).then_some(&declared);
-        let stored = read::manifest(&mut change, &self.pepper, scope).await?;
-        let planned = plan(&declared, &stored, wanted.is_pruning, &mut new_id);
-        let changes = match planned {
-            Ok(changes) => changes,
-            Err(faults) => return Ok(Err(faults)),
-        };
-        // A plan is a change that is dropped.
-        if wanted.is_plan || changes.is_empty() {
-            let new_keys = Vec::new();
-            return Ok(Ok(AppliedAccounts { changes, new_keys }));
-        }
-        let mut writing = write::Writing::new(change, self.pepper.clone(), wanted.secrets, now_ms);
-        for planned in &changes {
-            if let Some(fault) = writing.write(planned).await? {
-                return Ok(Err(vec![fault]));
-            }
-        }
-        let new_keys = writing.commit().await?;
-        Ok(Ok(AppliedAccounts { changes, new_keys }))
-    }
-
     /// Returns all accounts, or those of one organization, as a file declares them. Revoked keys are left out.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
@@ -116,5 +83,40 @@ impl Store {
                 key.hash = text(&key.secret).map(|it| self.pepper.hash_secret(it));
             }
         }
+    }
+}
+
+impl AccountEditor<'_> {
+    /// Changes accounts so that they are as wanted. Either all changes are made, or none.
+    ///
+    /// Errors: what the store has against the manifest, and errors of the database.
+    pub async fn apply(
+        self,
+        wanted: &WantedAccounts<'_>,
+        now_ms: i64,
+    ) -> Result<Result<AppliedAccounts, Vec<ManifestFault>>, StoreError> {
+        let mut declared = wanted.manifest.clone();
+        self.hash_secrets(&mut declared, wanted.secrets);
+        let mut change = self.change().await?;
+        let scope = (!wanted.is_pruning).then_some(&declared);
+        let stored = read::manifest(&mut change, &self.pepper, scope).await?;
+        let planned = plan(&declared, &stored, wanted.is_pruning, &mut new_id);
+        let changes = match planned {
+            Ok(changes) => changes,
+            Err(faults) => return Ok(Err(faults)),
+        };
+        // A plan is a change that is dropped.
+        if wanted.is_plan || changes.is_empty() {
+            let new_keys = Vec::new();
+            return Ok(Ok(AppliedAccounts { changes, new_keys }));
+        }
+        let mut writing = write::Writing::new(change, self.pepper.clone(), wanted.secrets, now_ms);
+        for planned in &changes {
+            if let Some(fault) = writing.write(planned).await? {
+                return Ok(Err(vec![fault]));
+            }
+        }
+        let new_keys = writing.commit().await?;
+        Ok(Ok(AppliedAccounts { changes, new_keys }))
     }
 }

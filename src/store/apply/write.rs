@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use filters::accounts::{ApiKey, KeyText, Pepper, TermsFile};
+use filters::audit::{AuditKind, Verb};
 use filters::manifest::{
     Action, DeclaredMember, DeclaredOrganization, DeclaredProject, DeclaredProviderKey,
     ManifestFault, PlannedChange, PlannedKey, PlannedPrompt, PlannedRow,
@@ -14,8 +15,9 @@ use sqlx::query::Query;
 use sqlx::{Any, Row};
 
 use super::super::StoreError;
+use super::super::account_change::{AccountChange, Noted};
 use super::super::cipher::Cipher;
-use super::super::feed::{AccountChange, Changed, DeletedKind};
+use super::super::feed::{Changed, DeletedKind};
 use super::super::keys::{random_key, to_column};
 use super::super::prompts::{insert_version, set_label};
 use super::super::provider_keys::{check_text, last_four};
@@ -40,6 +42,8 @@ pub(super) struct Writing<'a> {
     secrets: &'a BTreeMap<SecretRef, Secret>,
     now_ms: i64,
     touched: BTreeSet<Touched>,
+    /// What the log is to say, in the order of the changes.
+    noted: Vec<Noted>,
     new_keys: Vec<(String, KeyText)>,
 }
 
@@ -56,6 +60,7 @@ impl<'a> Writing<'a> {
             secrets,
             now_ms,
             touched: BTreeSet::new(),
+            noted: Vec::new(),
             new_keys: Vec::new(),
         }
     }
@@ -72,7 +77,7 @@ impl<'a> Writing<'a> {
             Touched::Prompt(id) => Changed::Prompt(id),
         });
         let changed: Vec<Changed<'_>> = changed.collect();
-        self.change.commit(&changed).await?;
+        self.change.commit_all(&changed, self.noted).await?;
         Ok(self.new_keys)
     }
 
@@ -81,6 +86,8 @@ impl<'a> Writing<'a> {
         &mut self,
         planned: &PlannedChange,
     ) -> Result<Option<ManifestFault>, StoreError> {
+        let noted = self.note(planned).await?;
+        self.noted.push(noted);
         let is_new = planned.action == Action::Create;
         let written = match &planned.row {
             PlannedRow::Organization(row) => self.organization(is_new, row).await,
@@ -106,6 +113,32 @@ impl<'a> Writing<'a> {
             message,
             cure: "choose another one".to_owned(),
         }))
+    }
+
+    /// Notes a change for the log. What is removed is read, because plans do not say how it was.
+    async fn note(&mut self, planned: &PlannedChange) -> Result<Noted, StoreError> {
+        let (kind, name, organization_id) = match &planned.row {
+            PlannedRow::Organization(row) => (AuditKind::Organization, &row.name, &row.id),
+            PlannedRow::Project(owner, row) => (AuditKind::Project, &row.name, owner),
+            PlannedRow::Member(owner, row) => (AuditKind::Member, &row.name, owner),
+            PlannedRow::Key(row) => (AuditKind::Key, &row.key.label, &row.organization_id),
+            PlannedRow::ProviderKey(owner, row) => (AuditKind::ProviderKey, &row.label, owner),
+            PlannedRow::Prompt(row) => (AuditKind::Prompt, &row.name, &row.organization_id),
+        };
+        let verb = match (planned.action, kind) {
+            (Action::Create, AuditKind::Prompt) => Verb::Put,
+            (Action::Create, _) => Verb::Create,
+            (Action::Update, _) => Verb::Update,
+            (Action::Remove, AuditKind::Key) => Verb::Revoke,
+            (Action::Remove, _) => Verb::Delete,
+        };
+        if planned.action == Action::Remove {
+            return self.change.note(kind, verb, &planned.id).await;
+        }
+        let is_new = planned.action == Action::Create;
+        let of = (name.as_str(), organization_id.as_str());
+        let what = (kind, verb, is_new);
+        Ok(Noted::planned(what, &planned.id, of, &planned.fields))
     }
 
     async fn execute(

@@ -1,9 +1,10 @@
 //! The processes whose journal may still hold calls, and what is given up if one of them never returns.
 
+use filters::audit::{AuditKind, Verb};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::super::{Store, StoreError};
+use super::super::{AccountEditor, Changed, Store, StoreError};
 use super::leases::{LEASE_TTL_MS, clock_sql};
 
 /// A process whose journal may still hold calls.
@@ -43,19 +44,26 @@ impl Store {
         };
         rows.iter().map(read).collect()
     }
+}
 
+impl AccountEditor<'_> {
     /// Gives up the journal of a process that never returns: its single calls may be deleted with their age. Returns
     /// whether that was done; a process that runs keeps its journal.
-    pub async fn give_up_journal(&self, owner: &str) -> Result<bool, StoreError> {
-        let _turn = self.write_turn().await;
-        let mut connection = self.pool.acquire().await?;
-        let now = clock_sql(&connection);
+    pub async fn give_up_journal(self, owner: &str) -> Result<bool, StoreError> {
+        let mut change = self.change().await?;
+        let noted = change.note(AuditKind::Journal, Verb::Forget, owner);
+        let noted = noted.await?;
+        let now = clock_sql(&*change);
         let sql = format!(
             "DELETE FROM journal_owners WHERE owner = $1 AND NOT EXISTS \
              (SELECT 1 FROM ledger_processes p WHERE p.owner = $1 AND p.seen_at >= {now} - $2)"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(owner);
-        let done = query.bind(LEASE_TTL_MS).execute(&mut connection).await?;
-        Ok(done.rows_affected() == 1)
+        let done = query.bind(LEASE_TTL_MS).execute(&mut *change).await?;
+        if done.rows_affected() != 1 {
+            return Ok(false);
+        }
+        change.commit(&[Changed::Journal(owner)], noted).await?;
+        Ok(true)
     }
 }

@@ -188,7 +188,7 @@ impl Store {
 
     /// Ends a grant with all its tokens. Does nothing if it has ended.
     pub async fn end_oauth_grant(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
-        let mut change = self.change().await?;
+        let mut change = self.change_without_entry().await?;
         let sql = "DELETE FROM oauth_grants WHERE id = $1";
         let query = sqlx::query(sql).bind(id);
         if query.execute(&mut *change).await?.rows_affected() == 0 {

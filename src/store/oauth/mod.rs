@@ -10,8 +10,9 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::rows::Rows;
-use super::{Changed, Deletion, Store, StoreError};
+use super::{AccountEditor, Changed, Deletion, Store, StoreError};
 use filters::accounts::REVOCATION_KEPT_MS;
+use filters::audit::{AuditKind, Verb};
 pub use grants::{NewCode, OAuthGrant, Redeemed, StoredCode};
 
 /// The maximum number of clients that never got a grant. Beyond it the oldest of them are forgotten.
@@ -102,50 +103,6 @@ impl Store {
         rows.iter().map(OAuthClientRow::read).collect()
     }
 
-    /// Revokes a client with all its grants: its tokens end, and it gets no other. Revoking it again keeps the first time.
-    ///
-    /// Errors: [`StoreError::NotFound`].
-    pub async fn revoke_oauth_client(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
-        let mut change = self.change().await?;
-        let sql = "UPDATE oauth_clients SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1";
-        let query = sqlx::query(sql).bind(id).bind(now_ms);
-        if query.execute(&mut *change).await?.rows_affected() == 0 {
-            return Err(StoreError::not_found("client", id));
-        }
-        let sql = "DELETE FROM oauth_grants WHERE client_id = $1";
-        sqlx::query(sql).bind(id).execute(&mut *change).await?;
-        let sql = "DELETE FROM oauth_codes WHERE client_id = $1";
-        sqlx::query(sql).bind(id).execute(&mut *change).await?;
-        grants::insert_revocation(&mut change, id, now_ms).await?;
-        change.commit(&[Changed::Revoked(id)]).await
-    }
-
-    /// Deletes a revoked client. Its tokens stay ended. Without `is_confirmed` it only looks whether that can be done.
-    ///
-    /// Errors: [`StoreError::NotFound`], [`StoreError::Kept`].
-    pub async fn delete_oauth_client(
-        &self,
-        id: &str,
-        is_confirmed: bool,
-    ) -> Result<Deletion, StoreError> {
-        let client = self.oauth_client(id).await?;
-        let client = client.ok_or_else(|| StoreError::not_found("client", id))?;
-        if client.revoked_at_ms.is_none() {
-            let why = format!("it may sign in: `weirgate mcp clients revoke {id}` ends that");
-            return Err(StoreError::kept("client", id, why));
-        }
-        if is_confirmed {
-            let _turn = self.write_turn().await;
-            let sql = "DELETE FROM oauth_clients WHERE id = $1 AND revoked_at IS NOT NULL";
-            let query = sqlx::query(sql).bind(id);
-            query.execute(&mut self.pool.acquire().await?).await?;
-        }
-        Ok(Deletion {
-            id: id.to_owned(),
-            ..Deletion::default()
-        })
-    }
-
     /// Forgets what has expired: answers, codes, grants, revocations that no access token outlives, and clients that got no
     /// grant for long.
     pub async fn delete_old_oauth(&self, now_ms: i64) -> Result<(), StoreError> {
@@ -203,5 +160,56 @@ impl Store {
         };
         let read = |row: &AnyRow| Ok((row.try_get("id")?, row.try_get("revoked_at")?));
         rows.iter().map(read).collect()
+    }
+}
+
+impl AccountEditor<'_> {
+    /// Revokes a client with all its grants: its tokens end, and it gets no other. Revoking it again keeps the first time.
+    ///
+    /// Errors: [`StoreError::NotFound`].
+    pub async fn revoke_oauth_client(self, id: &str, now_ms: i64) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let noted = change.note(AuditKind::OAuthClient, Verb::Revoke, id);
+        let noted = noted.await?;
+        let sql = "UPDATE oauth_clients SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1";
+        let query = sqlx::query(sql).bind(id).bind(now_ms);
+        if query.execute(&mut *change).await?.rows_affected() == 0 {
+            return Err(StoreError::not_found("client", id));
+        }
+        let sql = "DELETE FROM oauth_grants WHERE client_id = $1";
+        sqlx::query(sql).bind(id).execute(&mut *change).await?;
+        let sql = "DELETE FROM oauth_codes WHERE client_id = $1";
+        sqlx::query(sql).bind(id).execute(&mut *change).await?;
+        grants::insert_revocation(&mut change, id, now_ms).await?;
+        change.commit(&[Changed::Revoked(id)], noted).await
+    }
+
+    /// Deletes a revoked client. Its tokens stay ended. Without `is_confirmed` it only looks whether that can be done.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::Kept`].
+    pub async fn delete_oauth_client(
+        self,
+        id: &str,
+        is_confirmed: bool,
+    ) -> Result<Deletion, StoreError> {
+        let client = self.oauth_client(id).await?;
+        let client = client.ok_or_else(|| StoreError::not_found("client", id))?;
+        if client.revoked_at_ms.is_none() {
+            let why = format!("it may sign in: `weirgate mcp clients revoke {id}` ends that");
+            return Err(StoreError::kept("client", id, why));
+        }
+        if is_confirmed {
+            let mut change = self.change().await?;
+            let noted = change.note(AuditKind::OAuthClient, Verb::Delete, id);
+            let noted = noted.await?;
+            let sql = "DELETE FROM oauth_clients WHERE id = $1 AND revoked_at IS NOT NULL";
+            sqlx::query(sql).bind(id).execute(&mut *change).await?;
+            // It is revoked already. A revision without a row would let all that follow the store read it again.
+            change.commit(&[Changed::Revoked(id)], noted).await?;
+        }
+        Ok(Deletion {
+            id: id.to_owned(),
+            ..Deletion::default()
+        })
     }
 }

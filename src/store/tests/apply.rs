@@ -51,7 +51,12 @@ impl Fixture {
             is_pruning,
             is_plan: false,
         };
-        let applied = self.store.apply(&wanted, NOW_MS).await.unwrap();
+        let applied = self
+            .store
+            .by(&PROGRAM)
+            .apply(&wanted, NOW_MS)
+            .await
+            .unwrap();
         let told = |faults: Vec<filters::manifest::ManifestFault>| -> Vec<String> {
             faults.into_iter().map(|it| it.message).collect()
         };

@@ -28,7 +28,7 @@ async fn an_organization_begins_with_a_default_project(fixture: Fixture) {
 }
 
 async fn organizations_are_listed_by_name_with_their_plan(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     store
         .create_organization("zeta", Plan::Max, NOW_MS)
         .await
@@ -52,7 +52,7 @@ async fn organizations_are_listed_by_name_with_their_plan(fixture: Fixture) {
 }
 
 async fn a_name_is_taken_once(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     fixture.organization("other").await;
     let again = store.create_organization("acme", Plan::None, NOW_MS).await;
@@ -87,7 +87,7 @@ async fn a_name_is_taken_once(fixture: Fixture) {
 }
 
 async fn what_is_not_there_is_absent(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     let project = NewProject {
         name: "app",
@@ -122,6 +122,7 @@ async fn bad_names_are_refused(fixture: Fixture) {
     for name in ["", " acme", "acme ", "a\nb", "a\0b", &"x".repeat(129)] {
         let made = fixture
             .store
+            .by(&PROGRAM)
             .create_organization(name, Plan::None, NOW_MS)
             .await;
         assert!(
@@ -136,7 +137,7 @@ async fn bad_names_are_refused(fixture: Fixture) {
 }
 
 async fn every_change_raises_the_revision_and_a_refused_one_does_not(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     let mut seen = vec![store.revision().await.unwrap()];
     let project = NewProject {
@@ -184,7 +185,11 @@ async fn changes_at_once_are_all_counted(fixture: Fixture) {
                     expires_at_ms: None,
                     ..NewKey::default()
                 };
-                store.create_key(&new, NOW_MS).await.map(|_| ())
+                store
+                    .by(&PROGRAM)
+                    .create_key(&new, NOW_MS)
+                    .await
+                    .map(|_| ())
             })
         })
         .collect();
@@ -208,9 +213,15 @@ async fn a_key_is_listed_without_its_text(fixture: Fixture) {
 async fn revoking_again_keeps_the_first_time(fixture: Fixture) {
     fixture.organization("acme").await;
     let (_, issued) = fixture.key("acme").await;
-    fixture.store.revoke_key(&issued.id, NOW_MS).await.unwrap();
     fixture
         .store
+        .by(&PROGRAM)
+        .revoke_key(&issued.id, NOW_MS)
+        .await
+        .unwrap();
+    fixture
+        .store
+        .by(&PROGRAM)
         .revoke_key(&issued.id, NOW_MS + 5)
         .await
         .unwrap();
@@ -220,7 +231,7 @@ async fn revoking_again_keeps_the_first_time(fixture: Fixture) {
 
 async fn nothing_new_under_what_is_closed(fixture: Fixture) {
     fixture.organization("acme").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     let new = NewKey {
         organization: "acme",
         project: DEFAULT_PROJECT,
@@ -268,6 +279,7 @@ async fn another_pepper_is_refused_once_there_are_keys(fixture: Fixture) {
     };
     let store = Store::open(&other).await.unwrap().store;
     store
+        .by(&PROGRAM)
         .create_organization("acme", Plan::None, NOW_MS)
         .await
         .unwrap();

@@ -11,13 +11,16 @@ on_both![
 
 impl Fixture {
     async fn take_credit(&self, amount: &str) -> Result<String, StoreError> {
-        self.store.take_credit("acme", usd(amount), NOW_MS).await
+        self.store
+            .by(&PROGRAM)
+            .take_credit("acme", usd(amount), NOW_MS)
+            .await
     }
 }
 
 async fn credit_is_taken_back_that_is_neither_used_nor_held(fixture: Fixture) {
     fixture.grant("10").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.post("p0", vec![entry(1, "2.5")]).await;
     fixture.begin("p1").await;
     fixture.begin("p2").await;
@@ -66,7 +69,10 @@ async fn takes_and_leases_at_once_never_have_more_than_there_is(fixture: Fixture
     let takes = (0..12).map(|_| {
         let store = fixture.store.clone();
         tokio::spawn(async move {
-            let taken = store.take_credit("acme", usd("1"), NOW_MS).await;
+            let taken = store
+                .by(&PROGRAM)
+                .take_credit("acme", usd("1"), NOW_MS)
+                .await;
             match taken {
                 Ok(_) => 1,
                 Err(StoreError::BeyondFree { .. }) => 0,

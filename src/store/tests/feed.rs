@@ -43,7 +43,7 @@ impl Fixture {
 
     /// Writes a value that no check of this version lets pass, and tells the feed.
     async fn write_newer(&self, sql: &str, changed: Changed<'_>) {
-        let mut change = self.store.change().await.unwrap();
+        let mut change = self.store.change_without_entry().await.unwrap();
         if let StoreUrl::Sqlite(_) = &self.settings.url {
             let off = sqlx::query("PRAGMA ignore_check_constraints = ON");
             off.execute(&mut *change).await.unwrap();
@@ -78,7 +78,7 @@ fn held(accounts: &accounts::AccountsHandle, from: i64, count: i64) -> usize {
 
 async fn a_hold_of_very_many_keys_delays_no_later_revocation(fixture: Fixture) {
     const COUNT: i64 = 150_000;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("large").await;
     fixture.organization("small").await;
     fixture.add_keys("large", 0, COUNT).await;
@@ -109,7 +109,7 @@ async fn a_hold_of_very_many_keys_delays_no_later_revocation(fixture: Fixture) {
 
 async fn keys_of_many_projects_and_of_one_large_one_are_read_in_pages(fixture: Fixture) {
     const LARGE: i64 = 9_000;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     fixture.add_keys("acme", 0, LARGE).await;
     for n in 0..40 {
@@ -138,7 +138,7 @@ async fn keys_of_many_projects_and_of_one_large_one_are_read_in_pages(fixture: F
 }
 
 async fn a_slow_store_is_followed_in_smaller_steps_to_the_same_end(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     fixture.add_keys("acme", 0, 100).await;
     let mut loaded = store.load_accounts(|_| ()).await.unwrap();
@@ -171,7 +171,7 @@ async fn a_slow_store_is_followed_in_smaller_steps_to_the_same_end(fixture: Fixt
 }
 
 async fn a_row_of_a_newer_version_refuses_its_keys_and_nobody_else(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     fixture.organization("other").await;
     store.add_member("acme", "ada", NOW_MS).await.unwrap();

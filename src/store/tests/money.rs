@@ -36,12 +36,17 @@ impl Fixture {
             member,
             ..NewKey::default()
         };
-        self.store.create_key(&new, NOW_MS).await.unwrap()
+        self.store
+            .by(&PROGRAM)
+            .create_key(&new, NOW_MS)
+            .await
+            .unwrap()
     }
 
     async fn add_own(&self, label: &str, text: &str) -> Result<ProviderKey, StoreError> {
         let added = self
             .store
+            .by(&PROGRAM)
             .add_provider_key("acme", "first", label, text, NOW_MS);
         added.await
     }
@@ -49,7 +54,7 @@ impl Fixture {
 
 async fn terms_and_owner_reach_the_caller(fixture: Fixture) {
     fixture.organization("acme").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     let member = store.add_member("acme", "ada", NOW_MS).await.unwrap();
     store
         .set_budget("acme", "ada", Some(usd("2.5")))
@@ -67,7 +72,7 @@ async fn terms_and_owner_reach_the_caller(fixture: Fixture) {
 
 async fn a_key_is_changed_in_what_is_named_alone(fixture: Fixture) {
     fixture.organization("acme").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     store.add_member("acme", "ada", NOW_MS).await.unwrap();
     let (_, issued) = fixture
         .key_with(&terms(r#"{"limit":"5"}"#), Some("ada"))
@@ -110,13 +115,13 @@ async fn terms_that_cannot_be_are_refused_by_name(fixture: Fixture) {
         terms: &bad,
         ..NewKey::default()
     };
-    let refused = fixture.store.create_key(&new, NOW_MS).await;
+    let refused = fixture.store.by(&PROGRAM).create_key(&new, NOW_MS).await;
     assert!(matches!(refused, Err(StoreError::InvalidTerm(term)) if term.field == "limit"));
 }
 
 async fn a_member_is_taken_once_and_has_a_budget(fixture: Fixture) {
     fixture.organization("acme").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     store.add_member("acme", "ada", NOW_MS).await.unwrap();
     let again = store.add_member("acme", "ada", NOW_MS).await;
     assert!(matches!(
@@ -143,7 +148,7 @@ async fn a_member_is_taken_once_and_has_a_budget(fixture: Fixture) {
 async fn a_plan_begins_when_it_is_chosen(fixture: Fixture) {
     fixture.organization("acme").await;
     let (key, _) = fixture.key("acme").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     store.set_plan("acme", Plan::Pro, NOW_MS + 5).await.unwrap();
     assert_eq!(fixture.admit(&key).await.unwrap().plan_since_ms, NOW_MS);
     store.set_plan("acme", Plan::Max, NOW_MS + 7).await.unwrap();
@@ -159,7 +164,7 @@ async fn a_project_is_changed_and_listed(fixture: Fixture) {
         cache_ttl_s: Some(Some(9)),
         ..ProjectChange::default()
     };
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     store
         .update_project("acme", "default", &change)
         .await
@@ -181,7 +186,7 @@ async fn a_project_is_changed_and_listed(fixture: Fixture) {
 
 async fn credit_is_summed_exactly(fixture: Fixture) {
     fixture.organization("acme").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     for amount in ["0.1", "0.2", "0.000000000000000001", "999999999999"] {
         store.add_credit("acme", usd(amount), NOW_MS).await.unwrap();
     }
@@ -223,9 +228,18 @@ async fn a_byok_key_is_in_no_column_and_opens_again(fixture: Fixture) {
             ..
         })
     ));
-    fixture.store.remove_provider_key(&made.id).await.unwrap();
+    fixture
+        .store
+        .by(&PROGRAM)
+        .remove_provider_key(&made.id)
+        .await
+        .unwrap();
     assert!(fixture.store.byok_keys().await.unwrap().is_empty());
-    let gone = fixture.store.remove_provider_key(&made.id).await;
+    let gone = fixture
+        .store
+        .by(&PROGRAM)
+        .remove_provider_key(&made.id)
+        .await;
     assert!(matches!(gone, Err(StoreError::NotFound { .. })));
 }
 

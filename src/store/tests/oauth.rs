@@ -167,7 +167,7 @@ async fn a_grant_is_rotated_by_one_of_two(fixture: Fixture) {
 
 async fn a_revoked_client_loses_its_grants_and_gets_no_other(fixture: Fixture) {
     let (client, key) = client_and_key(&fixture).await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     allow(store, "page", &code(&[1; 32], &client, &key)).await;
     redeem(store, &[1; 32], "g").await;
     allow(store, "other page", &code(&[2; 32], &client, &key)).await;
@@ -191,7 +191,7 @@ async fn a_revoked_client_loses_its_grants_and_gets_no_other(fixture: Fixture) {
 
 async fn revocations_reach_the_snapshot_and_its_copy(fixture: Fixture) {
     let (client, key) = client_and_key(&fixture).await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     let handle = accounts::AccountsHandle::load(store, |_| {}).await.unwrap();
     allow(store, "page", &code(&[1; 32], &client, &key)).await;
     redeem(store, &[1; 32], "g").await;

@@ -20,12 +20,14 @@ const ACME: PromptOwner<'static> = PromptOwner {
 
 async fn put(store: &Store, owner: PromptOwner<'_>, content: &str, label: Option<&str>) -> u64 {
     let labels: Vec<_> = label.into_iter().map(str::to_owned).collect();
-    let put = store.put_prompt(owner, "hi", content, &labels, NOW_MS);
+    let put = store
+        .by(&PROGRAM)
+        .put_prompt(owner, "hi", content, &labels, NOW_MS);
     put.await.unwrap()
 }
 
 async fn versions_count_up_and_labels_move(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     assert_eq!(put(store, ACME, "one", None).await, 1);
     assert_eq!(put(store, ACME, "two", Some("next")).await, 2);
@@ -94,7 +96,7 @@ async fn two_changes_at_once_get_two_numbers(fixture: Fixture) {
 async fn changed_prompts_are_published_before_their_revision_comes_into_force(fixture: Fixture) {
     /// Whether all were published, and each with its versions.
     type Published = Vec<(bool, Vec<(String, Vec<u64>)>)>;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     put(store, ACME, "one", None).await;
     let published: Arc<Mutex<Published>> = Arc::default();

@@ -31,6 +31,7 @@ async fn a_key_admits_its_caller(fixture: Fixture) {
     };
     fixture
         .store
+        .by(&PROGRAM)
         .create_project("acme", &project, NOW_MS)
         .await
         .unwrap();
@@ -41,7 +42,12 @@ async fn a_key_admits_its_caller(fixture: Fixture) {
         expires_at_ms: None,
         ..NewKey::default()
     };
-    let (text, issued) = fixture.store.create_key(&new, NOW_MS).await.unwrap();
+    let (text, issued) = fixture
+        .store
+        .by(&PROGRAM)
+        .create_key(&new, NOW_MS)
+        .await
+        .unwrap();
     let caller = fixture.admit(&text).await.unwrap();
     assert_eq!(*caller.key_id, *issued.id);
     assert_eq!((&*caller.organization, &*caller.project), ("acme", "app"));
@@ -53,7 +59,12 @@ async fn a_revoked_key_is_seen_by_the_snapshot(fixture: Fixture) {
     fixture.organization("acme").await;
     let (key, issued) = fixture.key("acme").await;
     let (other, _) = fixture.key("acme").await;
-    fixture.store.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    fixture
+        .store
+        .by(&PROGRAM)
+        .revoke_key(&issued.id, NOW_MS)
+        .await
+        .unwrap();
     assert_eq!(fixture.admit(&key).await.err(), Some(AuthError::Revoked));
     assert!(fixture.admit(&other).await.is_ok());
 }
@@ -67,6 +78,7 @@ async fn a_disabled_organization_and_an_archived_project_are_seen_by_the_snapsho
     let (other, _) = fixture.key("other").await;
     fixture
         .store
+        .by(&PROGRAM)
         .archive_project("acme", "default")
         .await
         .unwrap();
@@ -74,7 +86,13 @@ async fn a_disabled_organization_and_an_archived_project_are_seen_by_the_snapsho
         fixture.admit(&key).await.err(),
         Some(AuthError::ProjectArchived)
     );
-    let hold = async |since| fixture.store.hold_organization("acme", since).await;
+    let hold = async |since| {
+        fixture
+            .store
+            .by(&PROGRAM)
+            .hold_organization("acme", since)
+            .await
+    };
     hold(Some(NOW_MS)).await.unwrap();
     let held = Some(AuthError::OrganizationHeld);
     assert_eq!(fixture.admit(&key).await.err(), held);
@@ -82,7 +100,12 @@ async fn a_disabled_organization_and_an_archived_project_are_seen_by_the_snapsho
     let archived = Some(AuthError::ProjectArchived);
     assert_eq!(fixture.admit(&key).await.err(), archived);
     hold(Some(NOW_MS)).await.unwrap();
-    fixture.store.disable_organization("acme").await.unwrap();
+    fixture
+        .store
+        .by(&PROGRAM)
+        .disable_organization("acme")
+        .await
+        .unwrap();
     assert_eq!(
         fixture.admit(&key).await.err(),
         Some(AuthError::OrganizationDisabled)
@@ -100,7 +123,12 @@ async fn an_expiry_reaches_the_caller(fixture: Fixture) {
         expires_at_ms: Some(NOW_MS),
         ..NewKey::default()
     };
-    let (key, _) = fixture.store.create_key(&new, NOW_MS - 1).await.unwrap();
+    let (key, _) = fixture
+        .store
+        .by(&PROGRAM)
+        .create_key(&new, NOW_MS - 1)
+        .await
+        .unwrap();
     assert_eq!(fixture.admit(&key).await.err(), Some(AuthError::Expired));
 }
 
@@ -142,7 +170,7 @@ async fn keys_of_several_pages_are_read_and_those_behind_a_damaged_one_too(fixtu
 
 async fn a_debug_key_is_one_in_the_snapshot_and_in_its_copy(fixture: Fixture) {
     fixture.organization("acme").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     let new = NewKey {
         organization: "acme",
         is_debug: true,
@@ -202,7 +230,12 @@ async fn the_snapshot_follows_another_process(fixture: Fixture) {
     assert!(accounts.refresh(&fixture.store).await.unwrap());
     assert_eq!(accounts.current().len(), 1);
     assert!(!accounts.refresh(&fixture.store).await.unwrap());
-    other.store.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    other
+        .store
+        .by(&PROGRAM)
+        .revoke_key(&issued.id, NOW_MS)
+        .await
+        .unwrap();
     assert!(accounts.refresh(&fixture.store).await.unwrap());
 }
 
@@ -231,6 +264,7 @@ async fn byok_rows_are_published_before_their_accounts_come_into_force(fixture: 
     let text = "sk-1234567890";
     let added = fixture
         .store
+        .by(&PROGRAM)
         .add_provider_key("acme", "first", "mine", text, NOW_MS);
     added.await.unwrap();
     assert!(accounts.refresh(&fixture.store).await.unwrap());
@@ -264,7 +298,7 @@ pub(super) fn admitted(
 }
 
 async fn a_change_of_what_keys_share_reaches_their_callers(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     fixture.organization("other").await;
     let (key, issued) = fixture.key("acme").await;
@@ -319,7 +353,7 @@ async fn a_change_of_what_keys_share_reaches_their_callers(fixture: Fixture) {
 }
 
 async fn a_gap_in_the_feed_is_noticed_and_everything_read_again(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     let (first, issued) = fixture.key("acme").await;
     let load = accounts::AccountsHandle::load(store, |_| {});
@@ -333,7 +367,7 @@ async fn a_gap_in_the_feed_is_noticed_and_everything_read_again(fixture: Fixture
         .await
         .unwrap();
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    let follower = tokio::spawn(accounts.clone().run_refresh(store.clone(), stopped));
+    let follower = tokio::spawn(accounts.clone().run_refresh(fixture.store.clone(), stopped));
     let until = std::time::Instant::now() + Duration::from_secs(10);
     while admitted(&accounts, store, &second).is_err() {
         assert!(std::time::Instant::now() < until, "nothing was read again");
@@ -349,7 +383,7 @@ async fn a_gap_in_the_feed_is_noticed_and_everything_read_again(fixture: Fixture
 }
 
 async fn many_changes_are_followed_in_parts(fixture: Fixture) {
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     fixture.organization("acme").await;
     let (key, issued) = fixture.key("acme").await;
     let load = accounts::AccountsHandle::load(store, |_| {});
@@ -401,7 +435,11 @@ async fn a_revocation_counts_within_a_second_while_everything_is_read() {
     let follower = tokio::spawn(accounts.clone().run_refresh(store.clone(), stopped));
     fixture.until_waiting(1).await;
     let other = Store::open(&fixture.settings).await.unwrap().store;
-    other.revoke_key(&issued.id, NOW_MS).await.unwrap();
+    other
+        .by(&PROGRAM)
+        .revoke_key(&issued.id, NOW_MS)
+        .await
+        .unwrap();
     let revoked = std::time::Instant::now();
     while admitted(&accounts, store, &key).is_ok() {
         let waited = revoked.elapsed();

@@ -114,6 +114,7 @@ async fn grants_are_one_sum_and_those_of_an_earlier_version_count_too(fixture: F
     for n in 0..3 {
         let added = fixture
             .store
+            .by(&PROGRAM)
             .add_credit("acme", usd("0.000000000000000001"), n);
         added.await.unwrap();
         assert_eq!(fixture.count(to_sum).await, 0);
@@ -133,7 +134,7 @@ async fn grants_are_one_sum_and_those_of_an_earlier_version_count_too(fixture: F
 
 async fn a_journal_that_is_given_up_keeps_no_old_calls(fixture: Fixture) {
     fixture.grant("1").await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     store.register_process("runs").await.unwrap();
     fixture.post("runs", vec![entry(1, "0.1")]).await;
     fixture

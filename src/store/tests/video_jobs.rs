@@ -163,7 +163,7 @@ async fn a_job_is_claimed_by_one_until_the_claim_ends(fixture: Fixture) {
 
 async fn each_organization_gets_its_turn_and_no_more_than_its_room(fixture: Fixture) {
     fixture.funded().await;
-    let store = &fixture.store;
+    let store = &fixture.store.by(&PROGRAM);
     let create = async |name: &str| {
         let plan = Plan::None;
         store.create_organization(name, plan, NOW_MS).await.unwrap();

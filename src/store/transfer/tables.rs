@@ -4,7 +4,7 @@
 pub(super) const STATE_TABLE: &str = "store_state";
 
 /// All tables of the store, each behind those to which its rows refer.
-pub(in super::super) const TABLES: [&str; 33] = [
+pub(in super::super) const TABLES: [&str; 34] = [
     STATE_TABLE,
     "organizations",
     "deleted_organizations",
@@ -38,6 +38,7 @@ pub(in super::super) const TABLES: [&str; 33] = [
     "oauth_grants",
     "oauth_codes",
     "oauth_revocations",
+    "audit_log",
 ];
 
 /// The tables that stay: they say how the tables were made and filled, and what a running server is asked for.

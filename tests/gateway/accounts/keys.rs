@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use filters::audit::PROGRAM;
 use weirgate::store::Store;
 
 use crate::models::fronts::chat_completions::{PLAIN, reply};
@@ -132,7 +133,11 @@ fn a_key_made_or_revoked_beside_the_server_counts_within_a_second() {
     assert!(becomes(200));
     gateway.beside(async |store| {
         let keys = store.keys("acme").await.unwrap();
-        store.revoke_key(&keys.last().unwrap().id, 1).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .revoke_key(&keys.last().unwrap().id, 1)
+            .await
+            .unwrap();
     });
     assert!(becomes(401));
 }
@@ -146,11 +151,11 @@ fn a_key_that_is_disabled_renamed_or_deleted_beside_the_server_is_so_within_a_se
     let request = Ask::post("/v1/chat/completions", PLAIN).key(&key);
     let status = || ask(gateway.address(), &request).status();
     assert_eq!(status(), 200);
-    gateway.change(async |store| store.disable_key(&id, Some(1)).await.unwrap());
+    gateway.change(async |store| store.by(&PROGRAM).disable_key(&id, Some(1)).await.unwrap());
     let refused = ask(gateway.address(), &request);
     assert_eq!(refused.status(), 401, "{}", refused.text());
     assert!(refused.text().contains("disabled"), "{}", refused.text());
-    gateway.change(async |store| store.disable_key(&id, None).await.unwrap());
+    gateway.change(async |store| store.by(&PROGRAM).disable_key(&id, None).await.unwrap());
     assert_eq!(status(), 200);
     let accounts = &gateway.running.app.proxy.accounts;
     let organization = || {
@@ -162,14 +167,14 @@ fn a_key_that_is_disabled_renamed_or_deleted_beside_the_server_is_so_within_a_se
             .map(|row| row.caller.organization.to_string())
     };
     gateway.change(async |store| {
-        let renamed = store.rename_organization("acme", "globex");
+        let renamed = store.by(&PROGRAM).rename_organization("acme", "globex");
         renamed.await.unwrap();
     });
     assert_eq!(organization().as_deref(), Some("globex"));
     assert_eq!(status(), 200);
     gateway.change(async |store| {
-        store.disable_key(&id, Some(1)).await.unwrap();
-        store.delete_key(&id, true, 1).await.unwrap();
+        store.by(&PROGRAM).disable_key(&id, Some(1)).await.unwrap();
+        store.by(&PROGRAM).delete_key(&id, true, 1).await.unwrap();
     });
     assert_eq!(organization(), None, "it is still in memory");
     assert_eq!(status(), 401);
@@ -181,7 +186,9 @@ fn an_organization_that_is_held_for_review_is_refused_until_it_is_released() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     assert_eq!(gateway.chat(PLAIN).status(), 200);
-    let hold = async |store: &Store, since_ms| store.hold_organization("acme", since_ms).await;
+    let hold = async |store: &Store, since_ms| {
+        store.by(&PROGRAM).hold_organization("acme", since_ms).await
+    };
     gateway.change(async |store| hold(store, Some(1)).await.unwrap());
     let refused = gateway.chat(PLAIN);
     assert_eq!(refused.status(), 403, "{}", refused.text());

@@ -1,6 +1,7 @@
 //! The rules of keys and plans, as the caller sees them.
 
 use filters::accounts::{Plan, TermsFile};
+use filters::audit::PROGRAM;
 use serde_json::json;
 use weirgate::store::{KeyChange, NewKey};
 
@@ -24,7 +25,7 @@ impl Gateway {
                 terms: &terms,
                 ..NewKey::default()
             };
-            let (text, _) = store.create_key(&new, 0).await.unwrap();
+            let (text, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
             text.reveal().to_owned()
         })
     }
@@ -112,7 +113,7 @@ fn a_changed_rule_counts_within_a_second() {
             terms: Some(terms(r#"{"allow_models":["only-first"]}"#)),
             ..KeyChange::default()
         };
-        store.update_key(&id, &wanted).await.unwrap();
+        store.by(&PROGRAM).update_key(&id, &wanted).await.unwrap();
     });
     assert_forbidden(&gateway.asked(&gateway.key, "chat", json!({})), "the model");
     assert_eq!(
@@ -130,7 +131,13 @@ fn a_changed_rule_counts_within_a_second() {
 fn a_plan_takes_auto_and_price_and_no_priority() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
-    gateway.change(async |store| store.set_plan("acme", Plan::Pro, 1).await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .set_plan("acme", Plan::Pro, 1)
+            .await
+            .unwrap()
+    });
     for (more, status, param) in [
         (json!({"routing": "price"}), 200, None),
         (
@@ -175,7 +182,7 @@ fn an_expired_key_is_a_401_and_a_closed_organization_or_project_a_410() {
             expires_at_ms: Some(Some(1)),
             ..KeyChange::default()
         };
-        store.update_key(&id, &wanted).await.unwrap();
+        store.by(&PROGRAM).update_key(&id, &wanted).await.unwrap();
     });
     let answer = gateway.asked(&gateway.key, "chat", json!({}));
     assert_eq!(
@@ -183,13 +190,25 @@ fn an_expired_key_is_a_401_and_a_closed_organization_or_project_a_410() {
         (401, &json!("invalid_api_key"))
     );
     let key = gateway.key_with("{}");
-    gateway.change(async |store| store.archive_project("acme", "default").await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .archive_project("acme", "default")
+            .await
+            .unwrap()
+    });
     let answer = gateway.asked(&key, "chat", json!({}));
     assert_eq!(
         (answer.status(), &answer.json()["error"]["code"]),
         (410, &json!("project_archived"))
     );
-    gateway.change(async |store| store.disable_organization("acme").await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .disable_organization("acme")
+            .await
+            .unwrap()
+    });
     let answer = gateway.asked(&key, "chat", json!({}));
     assert_eq!(answer.json()["error"]["code"], "organization_disabled");
     assert!(first.requests().is_empty());

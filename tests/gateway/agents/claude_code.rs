@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 
 use super::machine::Machine;
@@ -336,7 +337,11 @@ fn a_key_whose_budget_is_used_ends_the_run_with_words() {
                 terms: Some(terms),
                 ..Default::default()
             };
-            store.update_key(&key_id, &change).await.unwrap();
+            store
+                .by(&PROGRAM)
+                .update_key(&key_id, &change)
+                .await
+                .unwrap();
         });
         let machine = Machine::new();
         machine

@@ -1,5 +1,6 @@
 //! Limits of keys, budgets of members and allowances of plans: the 402s.
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::store::NewKey;
 
@@ -64,16 +65,24 @@ fn a_key_is_served_until_its_limit_is_reached() {
 fn the_keys_of_a_member_share_its_budget() {
     let (_first, gateway) = cheap();
     let keys = gateway.change(async |store| {
-        store.add_member("acme", "ada", 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .add_member("acme", "ada", 0)
+            .await
+            .unwrap();
         let budget = Some(filters::money::Usd::parse("0.006").unwrap());
-        store.set_budget("acme", "ada", budget).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .set_budget("acme", "ada", budget)
+            .await
+            .unwrap();
         let new = NewKey {
             organization: "acme",
             member: Some("ada"),
             ..NewKey::default()
         };
-        let one = store.create_key(&new, 0).await.unwrap().0;
-        let two = store.create_key(&new, 0).await.unwrap().0;
+        let one = store.by(&PROGRAM).create_key(&new, 0).await.unwrap().0;
+        let two = store.by(&PROGRAM).create_key(&new, 0).await.unwrap().0;
         [one, two].map(|key| key.reveal().to_owned())
     });
     for key in &keys {
@@ -86,7 +95,13 @@ fn the_keys_of_a_member_share_its_budget() {
             "member_budget_reached",
         );
     }
-    gateway.change(async |store| store.set_budget("acme", "ada", None).await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .set_budget("acme", "ada", None)
+            .await
+            .unwrap()
+    });
     assert_eq!(gateway.asked(&keys[0], "chat", json!({})).status(), 200);
 }
 

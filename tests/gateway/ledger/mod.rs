@@ -9,6 +9,7 @@ mod shared_limits;
 
 use std::time::Duration;
 
+use filters::audit::PROGRAM;
 use serde_json::json;
 use weirgate::store::Credit;
 
@@ -118,7 +119,11 @@ fn credit_that_is_added_counts_at_once() {
     assert_eq!(gateway.chat(PLAIN).status(), 402);
     gateway.beside(async |store| {
         let cent = filters::money::Usd::parse("0.01").unwrap();
-        store.add_credit("acme", cent, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .add_credit("acme", cent, 0)
+            .await
+            .unwrap();
     });
     assert_eq!(gateway.chat(PLAIN).status(), 200);
     used(&gateway, "0.02");

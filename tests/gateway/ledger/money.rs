@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use filters::accounts::{Mode, TermsFile};
+use filters::audit::PROGRAM;
 use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 use weirgate::config;
@@ -97,14 +98,22 @@ impl Place {
         let credit = filters::money::Usd::parse(credit).unwrap();
         self.store(async |store| {
             let plan = filters::accounts::Plan::None;
-            store.create_organization("acme", plan, 0).await.unwrap();
-            store.add_credit("acme", credit, 0).await.unwrap();
+            store
+                .by(&PROGRAM)
+                .create_organization("acme", plan, 0)
+                .await
+                .unwrap();
+            store
+                .by(&PROGRAM)
+                .add_credit("acme", credit, 0)
+                .await
+                .unwrap();
             let new = NewKey {
                 organization: "acme",
                 project: "default",
                 ..NewKey::default()
             };
-            let (key, _) = store.create_key(&new, 0).await.unwrap();
+            let (key, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
             key.reveal().to_owned()
         })
     }
@@ -121,8 +130,14 @@ impl Place {
                 mode: Mode::Byok,
                 cache_ttl_s: None,
             };
-            store.create_project("acme", &project, 0).await.unwrap();
-            let added = store.add_provider_key("acme", "first", "team", "sk-own", 0);
+            store
+                .by(&PROGRAM)
+                .create_project("acme", &project, 0)
+                .await
+                .unwrap();
+            let added = store
+                .by(&PROGRAM)
+                .add_provider_key("acme", "first", "team", "sk-own", 0);
             added.await.unwrap();
             let new = NewKey {
                 organization: "acme",
@@ -130,7 +145,7 @@ impl Place {
                 terms: &terms,
                 ..NewKey::default()
             };
-            let (key, _) = store.create_key(&new, 0).await.unwrap();
+            let (key, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
             key.reveal().to_owned()
         })
     }
@@ -205,7 +220,7 @@ fn a_limit_spent_in_one_process_holds_in_another() {
             terms: Some(terms),
             ..KeyChange::default()
         };
-        store.update_key(&id, &wanted).await.unwrap();
+        store.by(&PROGRAM).update_key(&id, &wanted).await.unwrap();
     });
     let [first, second] = places.each_ref().map(|place| Server::start(place.path()));
     let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
@@ -413,14 +428,14 @@ fn a_start_without_its_store_serves_own_keys_and_then_credit() {
             project: "own",
             ..NewKey::default()
         };
-        store.create_key(&new, 0).await.unwrap()
+        store.by(&PROGRAM).create_key(&new, 0).await.unwrap()
     });
     let server = Server::start(place.path());
     assert_eq!(client::ask(server.address, &credit).status(), 200);
     let late = chat(revoked.0.reveal());
     assert_eq!(client::ask(server.address, &late).status(), 200);
     let id = &revoked.1.id;
-    place.store(async |store| store.revoke_key(id, 0).await.unwrap());
+    place.store(async |store| store.by(&PROGRAM).revoke_key(id, 0).await.unwrap());
     let is_revoked = |_| client::ask(server.address, &late).status() == 401;
     assert!(every(POLL, Duration::from_secs(5)).any(is_revoked));
     let copy = place.path().join("accounts.jsonl");

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use filters::audit::PROGRAM;
 use sqlx::{Connection, SqliteConnection};
 use weirgate::store::NewKey;
 
@@ -23,7 +24,7 @@ fn another_key(place: &Place) -> (String, String) {
             project: "default",
             ..NewKey::default()
         };
-        let (key, issued) = store.create_key(&new, 0).await.unwrap();
+        let (key, issued) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
         (key.reveal().to_owned(), issued.id)
     })
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use filters::accounts::{Plan, TermsFile};
+use filters::audit::PROGRAM;
 use filters::money::Usd;
 use weirgate::store::KeyChange;
 
@@ -114,15 +115,23 @@ fn limit_key(place: &Place, usd: &str) {
 fn change_key(place: &Place, change: &KeyChange) {
     place.store(async |store| {
         let id = store.keys("acme").await.unwrap().remove(0).id;
-        store.update_key(&id, change).await.unwrap();
+        store.by(&PROGRAM).update_key(&id, change).await.unwrap();
     });
 }
 
 fn give_to(place: &Place, member: &str, budget: &str) {
     place.store(async |store| {
-        store.add_member("acme", member, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .add_member("acme", member, 0)
+            .await
+            .unwrap();
         let budget = Some(Usd::parse(budget).unwrap());
-        store.set_budget("acme", member, budget).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .set_budget("acme", member, budget)
+            .await
+            .unwrap();
     });
     change_key(
         place,
@@ -164,7 +173,13 @@ fn a_member_s_budget_that_processes_meet_at_once_is_exceeded_by_a_call_of_each_a
 #[test]
 fn a_plan_that_processes_meet_at_once_is_exceeded_by_a_call_of_each_at_most() {
     let plan = |place: &Place| {
-        place.store(async |store| store.set_plan("acme", Plan::Lite, 1).await.unwrap());
+        place.store(async |store| {
+            store
+                .by(&PROGRAM)
+                .set_plan("acme", Plan::Lite, 1)
+                .await
+                .unwrap()
+        });
     };
     assert_held(plan, "plan_credits_used");
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use filters::accounts::{FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, Plan};
+use filters::audit::PROGRAM;
 use filters::limits::QuotaGroup;
 use filters::money::Usd;
 use weirgate::store::{NewKey, Store};
@@ -249,17 +250,22 @@ fn without_a_setting_an_organization_has_limits_and_the_key_of_the_first_run_has
 async fn create_first_key(store: &Store) -> String {
     let name = FIRST_RUN_ORGANIZATION;
     store
+        .by(&PROGRAM)
         .create_organization(name, Plan::None, 0)
         .await
         .unwrap();
     let credit = Usd::parse("1").unwrap();
-    store.add_credit(name, credit, 0).await.unwrap();
+    store
+        .by(&PROGRAM)
+        .add_credit(name, credit, 0)
+        .await
+        .unwrap();
     let new = NewKey {
         organization: name,
         label: FIRST_RUN_LABEL,
         ..NewKey::default()
     };
-    let (key, _) = store.create_key(&new, 0).await.unwrap();
+    let (key, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
     key.reveal().to_owned()
 }
 

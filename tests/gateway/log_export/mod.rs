@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use filters::audit::PROGRAM;
 use serde_json::Value;
 
 use crate::support::ask::Ask;
@@ -53,7 +54,11 @@ fn gateway(provider: &Upstream, section: &str) -> Gateway {
 /// Sets whether the export has the content of the organization's calls.
 fn allow(gateway: &Gateway, allows: bool) {
     gateway.change(async |store| {
-        store.set_export_content("acme", allows).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .set_export_content("acme", allows)
+            .await
+            .unwrap();
     });
 }
 

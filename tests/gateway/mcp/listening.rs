@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::app::StopMode;
 
@@ -180,7 +181,11 @@ fn a_stream_ends_with_its_session_its_key_and_its_process() {
     .0;
     gateway.change(async |store| {
         let keys = store.keys("acme").await.unwrap();
-        store.revoke_key(&keys.last().unwrap().id, 1).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .revoke_key(&keys.last().unwrap().id, 1)
+            .await
+            .unwrap();
     });
     assert!(wait_for_end(of_key) < Duration::from_secs(5));
     gateway.running.stop(StopMode::Gracefully);

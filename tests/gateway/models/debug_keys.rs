@@ -2,6 +2,7 @@
 //! docs/routing.md, docs/decisions.md 42.
 
 use filters::accounts::TermsFile;
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::store::{KeyChange, NewKey};
 
@@ -31,7 +32,7 @@ impl Gateway {
                 is_debug: true,
                 ..NewKey::default()
             };
-            let (text, _) = store.create_key(&new, 0).await.unwrap();
+            let (text, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
             text.reveal().to_owned()
         })
     }
@@ -304,15 +305,23 @@ fn a_session_of_the_own_organization_is_told_and_no_other() {
     assert_eq!(route["first_by"], "session");
     let other = gateway.change(async |store| {
         let plan = filters::accounts::Plan::None;
-        store.create_organization("other", plan, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .create_organization("other", plan, 0)
+            .await
+            .unwrap();
         let credit = filters::money::Usd::parse("1000").unwrap();
-        store.add_credit("other", credit, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .add_credit("other", credit, 0)
+            .await
+            .unwrap();
         let new = NewKey {
             organization: "other",
             is_debug: true,
             ..NewKey::default()
         };
-        let (text, _) = store.create_key(&new, 0).await.unwrap();
+        let (text, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
         text.reveal().to_owned()
     });
     let route = in_session(&other);
@@ -380,7 +389,7 @@ fn a_key_becomes_a_debug_key_and_ceases_to_be_one_within_a_second() {
                 is_debug: Some(is_debug),
                 ..KeyChange::default()
             };
-            store.update_key(&id, &change).await.unwrap();
+            store.by(&PROGRAM).update_key(&id, &change).await.unwrap();
         });
         assert_eq!(is_told(), is_debug);
     }

@@ -1,6 +1,7 @@
 //! Experiments on models: a flag chooses model, prompt and parameters. Source: docs/prompts.md, Experiments.
 
 use filters::accounts::TermsFile;
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::store::ProjectChange;
 
@@ -100,6 +101,7 @@ impl Gateway {
                 ..ProjectChange::default()
             };
             store
+                .by(&PROGRAM)
                 .update_project("acme", "default", &change)
                 .await
                 .unwrap();
@@ -320,7 +322,11 @@ fn a_flag_that_decides_nothing_and_a_variable_that_does_not_fit_are_refused_by_n
             organization: "acme",
             project: None,
         };
-        store.remove_prompt(owner, "hi", None).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .remove_prompt(owner, "hi", None)
+            .await
+            .unwrap();
     });
     let answer = gateway.chat(asked("models", json!({"user": "ada"})));
     refused(

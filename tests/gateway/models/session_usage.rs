@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use filters::audit::PROGRAM;
 use filters::ledger::{CallOwner, EntryId, Funding, LedgerEntry, SessionNames};
 use filters::money::Usd;
 use serde_json::{Value, json};
@@ -163,7 +164,11 @@ fn sessions_are_sorted_and_paged_and_a_members_key_sees_its_own() {
         (&json!("s-2"), &json!(false))
     );
     gateway.change(async |store| {
-        store.add_member("acme", "ada", 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .add_member("acme", "ada", 0)
+            .await
+            .unwrap();
     });
     let ada = gateway.labelled("laptop", Some("ada"));
     let of_all = std::mem::replace(&mut gateway.key, ada);

@@ -1,5 +1,6 @@
 //! What experiments on models tell: impressions, and usage by variation. Source: docs/prompts.md, Experiments.
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::store::ProjectChange;
 use weirgate::store::ledger::VariationUsage;
@@ -154,6 +155,7 @@ fn two_processes_add_up_and_a_killed_one_loses_no_call_of_a_variation() {
             ..ProjectChange::default()
         };
         store
+            .by(&PROGRAM)
             .update_project("acme", "default", &change)
             .await
             .unwrap();

@@ -89,7 +89,7 @@ fn job(n: u8, kind: JobKind) -> StoredJob {
 impl Fixture {
     /// Writes rows into all tables. Returns the text of a key.
     async fn fill(&self, calls: u32) -> KeyText {
-        let store = &self.store;
+        let store = &self.store.by(&PROGRAM);
         self.organization(NAME).await;
         store.add_member(NAME, "ada", NOW_MS).await.unwrap();
         let terms = TermsFile {
@@ -218,6 +218,20 @@ async fn is_worked_on(target: &StoreSettings, key: &KeyText, calls: usize) {
     assert_eq!(freed, free.minus(usd("0.5")));
 }
 
+/// The log of a store that was moved is whole, begins as the one before, and is continued.
+async fn goes_on_with_the_audit_log(target: &StoreSettings, source: &Store) {
+    let head = source.verify_audit_log(None).await.unwrap().unwrap();
+    assert!(head.number > 5, "{head}");
+    let store = Store::open(target).await.unwrap().store;
+    let moved = store.verify_audit_log(Some(head)).await.unwrap();
+    assert_eq!(moved, Ok(head));
+    let made = store.by(&PROGRAM).add_member(NAME, "bob", NOW_MS).await;
+    made.unwrap();
+    let next = store.verify_audit_log(Some(head)).await.unwrap().unwrap();
+    assert_eq!(next.number, head.number + 1);
+    store.close().await;
+}
+
 #[tokio::test]
 async fn one_hundred_thousand_calls_go_to_the_other_database_and_back() {
     const CALLS: u32 = 100_000;
@@ -250,6 +264,7 @@ async fn one_hundred_thousand_calls_go_to_the_other_database_and_back() {
     }
     for target in [&postgres, &sqlite] {
         is_worked_on(target, &key, CALLS as usize).await;
+        goes_on_with_the_audit_log(target, &source.store).await;
     }
 }
 
@@ -260,6 +275,7 @@ async fn a_file_of_an_older_version_gets_the_defaults() {
     let lines = without_column(&unsealed(&file), "organizations", "held_at");
     let lines = without_column(&lines, "api_keys", "debug");
     let lines = without_table(&lines, "oauth_answers");
+    let lines = without_table(&lines, "audit_log");
     let older = desk.path("older.jsonl");
     std::fs::write(&older, sealed(&lines)).unwrap();
     for target in [

@@ -1,5 +1,6 @@
 //! Each kind of setting that a reload puts in force, under load and beside a stream that runs all the time.
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::app::Reloaded;
 
@@ -234,6 +235,7 @@ fn limits_tenants_datafiles_plans_prompts_log_and_mcp_are_reloaded_under_load() 
     settings.change(gateway, "[log]", plan);
     gateway.change(async |store| {
         store
+            .by(&PROGRAM)
             .set_plan("acme", filters::accounts::Plan::Lite, 0)
             .await
             .unwrap()

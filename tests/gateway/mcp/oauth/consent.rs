@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use filters::audit::PROGRAM;
+
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, MODELS, create_key};
 use crate::support::client::{Answer, ask};
@@ -88,7 +90,7 @@ fn a_wrong_key_shows_the_page_again_and_a_right_one_then_counts() {
         let key = create_key(store).await;
         let keys = store.keys("acme").await.unwrap();
         let id = &keys.last().unwrap().id;
-        store.revoke_key(id, 1).await.unwrap();
+        store.by(&PROGRAM).revoke_key(id, 1).await.unwrap();
         key
     });
     let unknown = filters::accounts::KeyText::from_entropy(&[3; 32]);

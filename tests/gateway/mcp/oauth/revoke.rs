@@ -1,5 +1,6 @@
 //! `POST /mcp/oauth/revoke`: a client ends what it was allowed.
 
+use filters::audit::PROGRAM;
 use serde_json::json;
 
 use crate::support::ask::Ask;
@@ -69,7 +70,13 @@ fn nobody_ends_what_is_anothers() {
 fn an_operator_ends_a_client_with_all_its_grants() {
     let gateway = Gateway::start("", MODELS);
     let tokens = allowed(gateway.address(), &gateway.key, "account:read");
-    gateway.change(async |store| store.revoke_oauth_client(&tokens.client, 1).await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .revoke_oauth_client(&tokens.client, 1)
+            .await
+            .unwrap()
+    });
     assert_eq!(status(&gateway, &tokens), 401);
     let refused = ask(gateway.address(), &refresh(&tokens.client, &tokens.refresh));
     assert_eq!(error(&refused), (401, "invalid_client".to_owned()));

@@ -1,5 +1,6 @@
 //! `GET /v1/credits`: what an organization has left, to the last digit.
 
+use filters::audit::PROGRAM;
 use filters::money::Usd;
 use serde_json::{Value, json};
 
@@ -46,7 +47,11 @@ fn the_credit_is_what_was_granted_without_what_calls_have_cost() {
     gateway.comes_to(&json!({"balance": "0.994000000000000001", "total_used": "0.006"}));
     gateway.change(async |store| {
         let more = Usd::parse("2").unwrap();
-        store.add_credit("acme", more, 1).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .add_credit("acme", more, 1)
+            .await
+            .unwrap();
     });
     gateway.comes_to(&json!({"balance": "2.994000000000000001", "total_used": "0.006"}));
 }

@@ -1,6 +1,7 @@
 //! `GET /v1/key`: the money that a key has spent and may spend, to the last digit.
 
 use filters::accounts::Plan;
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::store::KeyChange;
 
@@ -33,7 +34,13 @@ pub fn with_plan(upstream: &Upstream, more: &str) -> Gateway {
         upstream.url()
     );
     let gateway = Gateway::start_with_credit(&toml, MODELS, &[], "0");
-    gateway.change(async |store| store.set_plan("acme", Plan::Lite, 1).await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .set_plan("acme", Plan::Lite, 1)
+            .await
+            .unwrap()
+    });
     gateway
 }
 
@@ -160,11 +167,17 @@ fn a_key_that_does_not_count_learns_nothing() {
             expires_at_ms: Some(Some(1)),
             ..KeyChange::default()
         };
-        store.update_key(&id, &wanted).await.unwrap();
+        store.by(&PROGRAM).update_key(&id, &wanted).await.unwrap();
     });
     assert_eq!(gateway.key_status(&gateway.key).status(), 401);
     let key = gateway.key_with("{}");
-    gateway.change(async |store| store.archive_project("acme", "default").await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .archive_project("acme", "default")
+            .await
+            .unwrap()
+    });
     assert_eq!(gateway.key_status(&key).status(), 410);
 }
 

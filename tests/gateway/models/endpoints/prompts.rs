@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::config::read_prompt;
 use weirgate::store::{NewKey, NewProject, PromptOwner};
@@ -37,6 +38,7 @@ impl Gateway {
         let content = checked(file);
         self.change(async |store| {
             store
+                .by(&PROGRAM)
                 .put_prompt(owner, name, &content, &labels, 1)
                 .await
                 .unwrap()
@@ -325,13 +327,17 @@ fn a_project_has_its_own_prompts_and_other_organizations_have_none_of_them() {
             mode: filters::accounts::Mode::Platform,
             cache_ttl_s: None,
         };
-        store.create_project("acme", &project, 1).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .create_project("acme", &project, 1)
+            .await
+            .unwrap();
         let new = NewKey {
             organization: "acme",
             project: "app",
             ..NewKey::default()
         };
-        let (key, _) = store.create_key(&new, 1).await.unwrap();
+        let (key, _) = store.by(&PROGRAM).create_key(&new, 1).await.unwrap();
         let other = crate::support::boot::create_organization("other", store).await;
         (key.reveal().to_owned(), other)
     });
@@ -353,10 +359,22 @@ fn a_project_has_its_own_prompts_and_other_organizations_have_none_of_them() {
     let texts: Vec<_> = (0..3).map(|index| system(&first, index)).collect();
     assert_eq!(texts, ["of all", "of the project", "of all"]);
     refused(&asked(&other), 404, "model", "there is no prompt");
-    gateway.change(async |store| store.remove_prompt(app, "hi", None).await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .remove_prompt(app, "hi", None)
+            .await
+            .unwrap()
+    });
     asked(&key);
     assert_eq!(system(&first, 3), "of all");
-    gateway.change(async |store| store.remove_prompt(ACME, "hi", None).await.unwrap());
+    gateway.change(async |store| {
+        store
+            .by(&PROGRAM)
+            .remove_prompt(ACME, "hi", None)
+            .await
+            .unwrap()
+    });
     refused(&asked(&key), 404, "model", "there is no prompt");
 }
 
@@ -435,7 +453,10 @@ fn a_prompt_put_through_one_process_counts_in_another_within_a_second() {
         let content = checked(&hello(text));
         let labels = ["production".to_owned()];
         places[0].store(async |store| {
-            let put = store.put_prompt(ACME, "hi", &content, &labels, 1).await;
+            let put = store
+                .by(&PROGRAM)
+                .put_prompt(ACME, "hi", &content, &labels, 1)
+                .await;
             assert_eq!(put.unwrap(), version);
         });
         let stored = Instant::now();

@@ -1,5 +1,6 @@
 //! `GET /v1/usage`: what calls took and cost, by day and hour, and who may see it.
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::store::NewKey;
 
@@ -26,6 +27,7 @@ impl Gateway {
                 ..NewKey::default()
             };
             store
+                .by(&PROGRAM)
                 .create_key(&new, 0)
                 .await
                 .unwrap()
@@ -39,7 +41,11 @@ impl Gateway {
     pub fn with_calls(upstream: &Upstream, more: &str) -> (Gateway, String) {
         let gateway = Gateway::with(&upstream.url(), &upstream.url(), more);
         gateway.change(async |store| {
-            store.add_member("acme", "ada", 0).await.unwrap();
+            store
+                .by(&PROGRAM)
+                .add_member("acme", "ada", 0)
+                .await
+                .unwrap();
         });
         let ada = gateway.labelled("laptop", Some("ada"));
         for (key, model) in [

@@ -2,6 +2,7 @@
 //! providers, limits, and money. Source: docs/promises-tests.md.
 
 use filters::accounts::TermsFile;
+use filters::audit::PROGRAM;
 use weirgate::store::KeyChange;
 
 use crate::ledger::used;
@@ -145,7 +146,7 @@ impl Operation {
                 terms: Some(terms),
                 ..KeyChange::default()
             };
-            store.update_key(&id, &wanted).await.unwrap();
+            store.by(&PROGRAM).update_key(&id, &wanted).await.unwrap();
         });
         let answer = self.ask(&gateway);
         assert_eq!(answer.status(), 402, "{}", answer.text());

@@ -1,6 +1,7 @@
 //! What holds for a chat, whichever API its client speaks: a row per API, and each promise for every row.
 //! Source: docs/promises-tests.md.
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::store::KeyChange;
 
@@ -218,7 +219,11 @@ fn the_rules_of_a_key_hold() {
                 terms: Some(serde_json::from_value(terms).unwrap()),
                 ..KeyChange::default()
             };
-            store.update_key(&key_id, &change).await.unwrap();
+            store
+                .by(&PROGRAM)
+                .update_key(&key_id, &change)
+                .await
+                .unwrap();
         });
         assert_eq!(api.send(&gateway, false).status(), 403, "{}", api.path);
         assert!(upstream.requests().is_empty());

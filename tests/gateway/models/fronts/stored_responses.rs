@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use sqlx::{Connection, Executor, SqliteConnection};
 
@@ -188,18 +189,23 @@ fn responses_of_other_keys_and_organizations_do_not_exist() {
             if organization != "acme" {
                 let plan = filters::accounts::Plan::None;
                 store
+                    .by(&PROGRAM)
                     .create_organization(organization, plan, 0)
                     .await
                     .unwrap();
                 let credit = filters::money::Usd::parse("10").unwrap();
-                store.add_credit(organization, credit, 0).await.unwrap();
+                store
+                    .by(&PROGRAM)
+                    .add_credit(organization, credit, 0)
+                    .await
+                    .unwrap();
             }
             let new = weirgate::store::NewKey {
                 organization,
                 project: "default",
                 ..weirgate::store::NewKey::default()
             };
-            let (key, _) = store.create_key(&new, 0).await.unwrap();
+            let (key, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
             key.reveal().to_owned()
         })
     };

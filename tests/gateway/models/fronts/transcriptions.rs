@@ -1,6 +1,7 @@
 //! `POST /v1/audio/transcriptions`: what goes up, what comes down and when, who is tried, what it costs. Source:
 //! docs/model-gateway.md 2.16.
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 
 use crate::ledger::used;
@@ -316,6 +317,7 @@ fn an_equal_upload_is_no_equal_reply() {
             ..Default::default()
         };
         store
+            .by(&PROGRAM)
             .update_project("acme", "default", &wanted)
             .await
             .unwrap();

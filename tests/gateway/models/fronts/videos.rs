@@ -8,6 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use filters::accounts::TermsFile;
+use filters::audit::PROGRAM;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -264,7 +265,7 @@ fn what_open_jobs_may_cost_counts_against_credit_and_limits() {
             terms: Some(terms),
             ..KeyChange::default()
         };
-        store.update_key(&id, &wanted).await.unwrap();
+        store.by(&PROGRAM).update_key(&id, &wanted).await.unwrap();
     });
     let first = order(&gateway);
     let refused = VIDEOS.ask(&gateway);

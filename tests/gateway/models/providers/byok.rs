@@ -1,6 +1,7 @@
 //! BYOK keys: which key is sent upstream, how the response names it, and where it must never appear.
 
 use filters::accounts::Mode;
+use filters::audit::PROGRAM;
 use weirgate::store::{NewKey, NewProject, ProjectChange};
 
 use crate::models::endpoints::key::with_plan;
@@ -48,7 +49,10 @@ impl Gateway {
                 mode: Some(mode),
                 ..ProjectChange::default()
             };
-            let updated = store.update_project("acme", "default", &wanted).await;
+            let updated = store
+                .by(&PROGRAM)
+                .update_project("acme", "default", &wanted)
+                .await;
             updated.unwrap();
         });
     }
@@ -57,6 +61,7 @@ impl Gateway {
     pub fn own(&self, provider: &str, text: &str) -> String {
         self.change(async |store| {
             let made = store
+                .by(&PROGRAM)
                 .add_provider_key("acme", provider, text, text, 1)
                 .await;
             made.unwrap().id
@@ -256,14 +261,22 @@ fn a_caller_s_refused_key_does_not_rest_the_provider_for_others() {
     }
     let other = gateway.change(async |store| {
         let plan = filters::accounts::Plan::None;
-        store.create_organization("other", plan, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .create_organization("other", plan, 0)
+            .await
+            .unwrap();
         let credit = filters::money::Usd::parse("1000").unwrap();
-        store.add_credit("other", credit, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .add_credit("other", credit, 0)
+            .await
+            .unwrap();
         let new = NewKey {
             organization: "other",
             ..NewKey::default()
         };
-        store.create_key(&new, 0).await.unwrap().0
+        store.by(&PROGRAM).create_key(&new, 0).await.unwrap().0
     });
     let request = Ask::post("/v1/chat/completions", PLAIN).key(other.reveal());
     let answer = ask(gateway.address(), &request);
@@ -277,24 +290,32 @@ fn another_organization_s_keys_are_out_of_reach_and_a_removed_one_is_not_used() 
     let id = gateway.own("first", "sk-own");
     let other = gateway.change(async |store| {
         let plan = filters::accounts::Plan::None;
-        store.create_organization("other", plan, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .create_organization("other", plan, 0)
+            .await
+            .unwrap();
         let project = NewProject {
             name: "own",
             mode: Mode::Byok,
             cache_ttl_s: None,
         };
-        store.create_project("other", &project, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .create_project("other", &project, 0)
+            .await
+            .unwrap();
         let new = NewKey {
             organization: "other",
             project: "own",
             ..NewKey::default()
         };
-        store.create_key(&new, 0).await.unwrap().0
+        store.by(&PROGRAM).create_key(&new, 0).await.unwrap().0
     });
     let request = Ask::post("/v1/chat/completions", PLAIN).key(other.reveal());
     assert_eq!(ask(gateway.address(), &request).status(), 400);
     assert_eq!(gateway.chat(PLAIN).status(), 200);
-    gateway.change(async |store| store.remove_provider_key(&id).await.unwrap());
+    gateway.change(async |store| store.by(&PROGRAM).remove_provider_key(&id).await.unwrap());
     assert_eq!(gateway.chat(PLAIN).status(), 400);
     assert_eq!(bearers(&first), ["sk-own"]);
 }

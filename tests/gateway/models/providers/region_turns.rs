@@ -1,6 +1,7 @@
 //! Regions that serve requests which name none, and callers that are bound to some: from outside, with regions that fail.
 
 use filters::accounts::AllowedRegions;
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 
 use crate::models::fronts::chat_completions::{PLAIN, reply};
@@ -76,7 +77,9 @@ impl Cloud {
     fn bind(&self, project: Option<&str>, regions: &str) {
         let regions: AllowedRegions = regions.parse().unwrap();
         self.gateway.change(async |store| {
-            let set = store.set_regions("acme", project, Some(&regions));
+            let set = store
+                .by(&PROGRAM)
+                .set_regions("acme", project, Some(&regions));
             set.await.unwrap();
         });
     }

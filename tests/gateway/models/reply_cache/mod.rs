@@ -1,5 +1,6 @@
 //! The response cache of the model gateway: what is replayed, to whom, and what it costs. Source: docs/response-cache.md.
 
+use filters::audit::PROGRAM;
 use serde_json::{Value, json};
 use weirgate::store::ProjectChange;
 
@@ -25,7 +26,10 @@ impl Gateway {
                 cache_ttl_s: Some((ttl_s > 0).then_some(ttl_s)),
                 ..ProjectChange::default()
             };
-            let updated = store.update_project("acme", "default", &change).await;
+            let updated = store
+                .by(&PROGRAM)
+                .update_project("acme", "default", &change)
+                .await;
             updated.unwrap();
         });
     }

@@ -1,6 +1,7 @@
 //! Whose replies are whose, and which requests are equal.
 
 use filters::accounts::Mode;
+use filters::audit::PROGRAM;
 use weirgate::store::{NewKey, NewProject};
 
 use super::*;
@@ -21,19 +22,26 @@ fn tenants_never_get_each_others_replies() {
             mode: Mode::Platform,
             cache_ttl_s: Some(3600),
         };
-        store.create_project("acme", &project, 0).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .create_project("acme", &project, 0)
+            .await
+            .unwrap();
         let new = NewKey {
             organization: "acme",
             project: "app",
             ..NewKey::default()
         };
-        let (sibling, _) = store.create_key(&new, 0).await.unwrap();
+        let (sibling, _) = store.by(&PROGRAM).create_key(&new, 0).await.unwrap();
         let other = create_organization("other", &store.clone()).await;
         let change = ProjectChange {
             cache_ttl_s: Some(Some(3600)),
             ..ProjectChange::default()
         };
-        let updated = store.update_project("other", "default", &change).await;
+        let updated = store
+            .by(&PROGRAM)
+            .update_project("other", "default", &change)
+            .await;
         updated.unwrap();
         (sibling.reveal().to_owned(), other)
     });

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use filters::accounts::TermsFile;
+use filters::audit::PROGRAM;
 use filters::money::Usd;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 use weirgate::store::KeyChange;
@@ -86,7 +87,11 @@ fn fund(place: &Place, limit: &str) -> (Spender, String) {
             terms: Some(terms),
             ..KeyChange::default()
         };
-        store.update_key(&key_id, &change).await.unwrap();
+        store
+            .by(&PROGRAM)
+            .update_key(&key_id, &change)
+            .await
+            .unwrap();
         let organization_id = store.organizations().await.unwrap().remove(0).id;
         Spender {
             organization_id,

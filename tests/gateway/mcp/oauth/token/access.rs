@@ -1,6 +1,7 @@
 //! What an access token opens: `/mcp` alone, as the key that it stands for, within its scopes.
 
 use filters::accounts::{AccessToken, KeyHash};
+use filters::audit::PROGRAM;
 use serde_json::json;
 
 use super::is_open;
@@ -149,7 +150,7 @@ fn a_revoked_key_ends_its_tokens_within_a_second() {
     // `change` fails if it takes longer than a second.
     gateway.change(async |store| {
         let key = store.keys("acme").await.unwrap().remove(0);
-        store.revoke_key(&key.id, 1).await.unwrap();
+        store.by(&PROGRAM).revoke_key(&key.id, 1).await.unwrap();
     });
     for tokens in tokens {
         let answer = ask(gateway.address(), &call(&tokens.access, "get-account"));
