@@ -305,6 +305,7 @@ fn plans(mappings: usize) {
             is_billed: true,
             keyed: ProviderSet::EMPTY,
             explains: false,
+            explains_faults: false,
         };
         let resolved = resolve(
             "model-7",

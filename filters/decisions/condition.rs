@@ -183,6 +183,18 @@ impl Condition {
         holds
     }
 
+    /// Collects the indices of the audiences that the condition names.
+    pub(super) fn audiences(&self, found: &mut Vec<usize>) {
+        match self {
+            Self::And(children) | Self::Or(children) => {
+                children.iter().for_each(|child| child.audiences(found));
+            }
+            Self::Not(Some(inner)) => inner.audiences(found),
+            Self::Audience(at) => found.push(*at),
+            Self::Leaf(_) | Self::Not(None) | Self::Missing(_) | Self::Unknown => {}
+        }
+    }
+
     /// Collects the segments that the condition tests.
     pub(super) fn segments<'c>(&'c self, found: &mut Vec<&'c str>) {
         match self {

@@ -47,6 +47,11 @@ impl EventHead {
         }
     }
 
+    /// Returns the id of the project in its datafile.
+    pub fn project_id(&self) -> &str {
+        &self.project_id
+    }
+
     /// Returns the body of a batch. `visitors` are JSON objects.
     pub fn batch<'v>(&self, visitors: impl IntoIterator<Item = &'v [u8]>) -> Vec<u8> {
         let mut out = Vec::new();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::bucket::{bucket, owner};
 use super::decide::{Decision, DecisionSource};
 use super::inputs::Inputs;
-use super::project::{Project, Rule};
+use super::project::{Flag, Project, Rule, Variation};
 use super::reason::Reasons;
 use super::rule;
 
@@ -23,27 +23,45 @@ pub fn explain(
     let Some(flag) = project.flag(key) else {
         return Vec::new();
     };
-    let told = |source: DecisionSource, kind: &str, rule: &Rule| {
+    let rules = rules_in_order(project, flag).into_iter();
+    let explained = rules.map(|(source, rule)| {
         let has_decided = decided.source == source
             && !decided.variation_key.is_empty()
             && *decided.experiment_id == *rule.id;
-        explained(project, rule, inputs, (kind, has_decided))
-    };
-    let holdouts = |numbers: &[usize]| {
+        explained(project, rule, inputs, (rule_kind(source), has_decided))
+    });
+    explained.collect()
+}
+
+/// Returns the rules of a flag in order: its holdouts, its experiments and the rules of its rollout, each behind its own
+/// holdouts.
+pub(super) fn rules_in_order<'p>(
+    project: &'p Project,
+    flag: &'p Flag,
+) -> Vec<(DecisionSource, &'p Rule)> {
+    let holdouts = |numbers: &'p [usize]| {
         let found = numbers.iter().filter_map(|at| project.holdouts.get(*at));
-        let told = found.map(|holdout| told(DecisionSource::Holdout, "holdout", holdout));
-        told.collect::<Vec<Value>>()
+        found.map(|holdout| (DecisionSource::Holdout, holdout))
     };
-    let mut all = holdouts(&flag.holdouts);
+    let mut all: Vec<(DecisionSource, &Rule)> = holdouts(&flag.holdouts).collect();
     for rule in project.flag_experiments(flag) {
         all.extend(holdouts(&rule.holdouts));
-        all.push(told(DecisionSource::FeatureTest, "experiment", rule));
+        all.push((DecisionSource::FeatureTest, rule));
     }
     for rule in project.rollout_rules(flag) {
         all.extend(holdouts(&rule.holdouts));
-        all.push(told(DecisionSource::Rollout, "rollout", rule));
+        all.push((DecisionSource::Rollout, rule));
     }
     all
+}
+
+/// Returns the word for a rule: `experiment`, `rollout` or `holdout`.
+pub(super) fn rule_kind(source: DecisionSource) -> &'static str {
+    match source {
+        DecisionSource::FeatureTest | DecisionSource::Experiment => "experiment",
+        DecisionSource::Rollout => "rollout",
+        DecisionSource::Holdout => "holdout",
+    }
 }
 
 fn explained(
@@ -94,15 +112,23 @@ fn audience(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> Option<bool>
 /// Returns the ranges of buckets by variation: `{variation, from, until}`, where `until` is the first bucket after
 /// the range.
 fn ranges(rule: &Rule) -> Value {
+    let ranges = bucket_ranges(rule).map(|(variation, from, until)| {
+        let variation = variation.map(|variation| &*variation.key);
+        json!({"variation": variation, "from": from, "until": until})
+    });
+    ranges.collect()
+}
+
+/// Returns the ranges of buckets that are not empty, in order: the variation, the first bucket, and the first one after the
+/// range.
+pub(super) fn bucket_ranges(rule: &Rule) -> impl Iterator<Item = (Option<&Variation>, u32, u32)> {
     let mut from = 0;
-    let told = rule.ranges.iter().filter_map(|range| {
+    rule.ranges.iter().filter_map(move |range| {
         let variation = range.owner.and_then(|at| rule.variations.get(at));
         let (first, until) = (from, range.end);
         from = from.max(until);
-        let variation = variation.map(|variation| &*variation.key);
-        (first < until).then(|| json!({"variation": variation, "from": first, "until": until}))
-    });
-    told.collect()
+        (first < until).then_some((variation, first, until))
+    })
 }
 
 /// Adds the variations that take precedence over the bucket: of an override, the whitelist and the user's profile.

@@ -48,6 +48,16 @@ enum Order {
 }
 
 impl Order {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => "≥",
+            Self::Less => "<",
+            Self::LessOrEqual => "≤",
+        }
+    }
+
     fn evaluate(self, found: std::cmp::Ordering) -> bool {
         match self {
             Self::Equal => found.is_eq(),
@@ -114,6 +124,26 @@ impl Leaf {
             Test::UnknownType(kind) => Some(Doubt::Type(kind)),
             Test::UnknownMatch(word) => Some(Doubt::Match(word)),
             _ => None,
+        }
+    }
+
+    /// Returns the comparison in words: `country is "DE"`.
+    pub(super) fn describe(&self) -> String {
+        let name = &self.attribute;
+        match &self.test {
+            Test::Exists => format!("{name} is set"),
+            Test::Text(text) => format!("{name} is \"{text}\""),
+            Test::Truth(truth) => format!("{name} is {truth}"),
+            Test::Number(number) => format!("{name} is {number}"),
+            Test::Substring(part) => format!("{name} contains \"{part}\""),
+            Test::Compare(order, number) => format!("{name} {} {number}", order.as_str()),
+            Test::Version(order, version) => {
+                format!("{name} {} version {version}", order.as_str())
+            }
+            Test::Qualified(segment) => format!("the user is in the segment \"{segment}\""),
+            Test::UnknownType(kind) => format!("{name} has the unknown type \"{kind}\""),
+            Test::UnknownMatch(word) => format!("{name} has the unknown match \"{word}\""),
+            Test::Unknown => format!("{name} has a value that cannot be compared"),
         }
     }
 

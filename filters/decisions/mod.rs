@@ -11,6 +11,8 @@
 //! | [`decide`] | decisions of flags |
 //! | [`activate`] | the older endpoints: experiments and features by key |
 //! | [`mod@explain`] | the rules of a flag as a user meets them |
+//! | [`description`] | a project and its flags in words, for people |
+//! | [`queued_event`] | events as they wait, for people |
 //! | [`evaluation_rules`] | the choices of the engine where SDKs differ |
 //! | [`protocol`] | the bytes of requests and responses: the published document's, the original agent's |
 //! | [`request_body`], [`selection`], [`borrowed_object`], [`caseless_object`], [`keys`] | requests |
@@ -33,6 +35,7 @@ pub mod credentials;
 mod datafile;
 pub mod datafile_source;
 pub mod decide;
+pub mod description;
 pub mod encode;
 pub mod errors;
 pub mod evaluation_rules;
@@ -53,6 +56,7 @@ pub mod overview;
 pub mod profile_json;
 pub mod project;
 pub mod protocol;
+pub mod queued_event;
 mod reason;
 pub mod request_body;
 pub mod response_body;

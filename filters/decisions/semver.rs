@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt;
 
 use super::evaluation_rules::SemverSuffix;
 
@@ -107,6 +108,26 @@ impl<'t> Version<'t> {
 
     fn parts(&self) -> impl Iterator<Item = &SemverPart<'t>> {
         self.parts.iter().flatten()
+    }
+}
+
+impl fmt::Display for Version<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match (self.is_pre_release, self.is_build) {
+            (true, _) => Some('-'),
+            (_, true) => Some('+'),
+            _ => None,
+        };
+        let last = self.parts().count().saturating_sub(1);
+        for (at, part) in self.parts().enumerate() {
+            match suffix.filter(|_| at == last) {
+                Some(mark) => write!(f, "{mark}")?,
+                None if at > 0 => f.write_str(".")?,
+                None => {}
+            }
+            f.write_str(part.text())?;
+        }
+        Ok(())
     }
 }
 

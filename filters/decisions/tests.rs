@@ -15,6 +15,7 @@ use super::decide::decide;
 use super::event::{self, EventHead, Moment};
 use super::inputs::{ForcedDecision, Inputs, Predicted};
 use super::protocol::{Agent, Document, Protocol};
+use super::queued_event::QueuedVisitor;
 use super::{EvaluationRules, Options, Profile, Project, activate};
 
 fn rule(id: &str, key: &str, end: u32, more: Value) -> Value {
@@ -292,6 +293,16 @@ fn events_have_the_shape_that_the_backend_takes() {
     let tags = json!({"revenue": 12.7, "value": 3, "x": "y"});
     let bought = event::conversion(&project, "bought", tags.as_object().unwrap(), &moment).unwrap();
     assert!(event::conversion(&project, "no", &Map::new(), &moment).is_none());
+    let queued = QueuedVisitor::read(&visitor).unwrap();
+    assert_eq!((&*queued.user_id, queued.at_ms), ("u", 9));
+    let seen = queued.impression.unwrap();
+    let variation = (&*seen.flag_key, &*seen.rule_key, &*seen.variation_key);
+    assert_eq!(variation, ("flag", "exp", "on"));
+    assert_eq!((&*seen.rule_type, seen.is_enabled), ("feature-test", true));
+    assert_eq!(queued.attributes[0], ("country".to_owned(), json!("DE")));
+    let queued = QueuedVisitor::read(&bought).unwrap();
+    assert_eq!((&*queued.event_key, queued.impression), ("bought", None));
+    assert_eq!(QueuedVisitor::read(b"{}"), None);
     let batch: Value = serde_json::from_slice(
         &EventHead::new(&project, Document.event_client()).batch([&*visitor, &*bought]),
     )

@@ -28,7 +28,7 @@ const MAX_OFFSET: i64 = 10_000;
 const SESSION_DAYS: i64 = 30;
 
 /// Whole hours, numbered from the beginning of 1970 in UTC.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct UsageHours {
     pub from: i64,
     /// The one after the last.
@@ -36,7 +36,7 @@ pub struct UsageHours {
 }
 
 /// The length of the periods that are told.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Granularity {
     /// Days, in UTC.
     Day,

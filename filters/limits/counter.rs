@@ -14,6 +14,10 @@ pub(super) trait Counter {
     fn refund(&mut self, refund_token: RefundToken, now_ms: u64, window_ms: u64) -> bool;
     /// Returns how many admissions count now.
     fn count(&self, now_ms: u64, window_ms: u64) -> u64;
+    /// Returns a number that is at least what [`Self::count`] returns, without looking at single admissions.
+    fn upper_count(&self) -> u64;
+    /// Returns the time until an admission that counts now stops counting, or 0 if none counts.
+    fn reset_ms(&self, now_ms: u64, window_ms: u64) -> u64;
     /// Returns whether no admission in the window counts any more.
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool;
     /// Returns the times of admissions, ascending, each with their number.
@@ -72,6 +76,14 @@ impl Counter for Fixed {
             true => 0,
             false => self.count,
         }
+    }
+
+    fn upper_count(&self) -> u64 {
+        self.count
+    }
+
+    fn reset_ms(&self, now_ms: u64, window_ms: u64) -> u64 {
+        window_ms.saturating_sub(self.elapsed_ms(now_ms))
     }
 
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool {
@@ -213,6 +225,18 @@ impl Counter for Sliding {
         let runs = std::iter::once(&self.oldest).chain(newer);
         let counting = runs.filter(|run| now_ms.saturating_sub(run.at_ms) < window_ms);
         counting.map(|run| run.count).sum()
+    }
+
+    fn upper_count(&self) -> u64 {
+        self.count
+    }
+
+    fn reset_ms(&self, now_ms: u64, window_ms: u64) -> u64 {
+        let newer = self.newer.iter().flat_map(|newer| newer.iter());
+        let mut runs = std::iter::once(&self.oldest).chain(newer);
+        let rest = |run: &Run| window_ms.saturating_sub(now_ms.saturating_sub(run.at_ms));
+        let oldest = runs.find(|run| run.count > 0 && rest(run) > 0);
+        oldest.map_or(0, rest)
     }
 
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool {

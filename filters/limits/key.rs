@@ -1,6 +1,7 @@
 //! The key of a window: its subject and the kind of request.
 
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::fmt;
 use std::sync::Arc;
 
 /// The party that a window counts requests of.
@@ -28,6 +29,16 @@ impl From<IpAddr> for Subject {
     }
 }
 
+/// The tenant's or organization's id, or the address.
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(id) => f.write_str(id),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
 /// An IPv4 address, or the first 64 bits of an IPv6 address.
 ///
 /// Our choice: an IPv6 subscriber gets a whole /64, so a window per address would be no limit. An IPv4 address in IPv6
@@ -43,6 +54,15 @@ impl From<IpAddr> for Address {
         match address.to_canonical() {
             IpAddr::V4(address) => Self(V4_PREFIX | u64::from(Ipv4Addr::to_bits(address))),
             IpAddr::V6(address) => Self((address.to_bits() >> 64) as u64),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match u32::try_from(self.0 ^ V4_PREFIX) {
+            Ok(bits) => Ipv4Addr::from_bits(bits).fmt(f),
+            Err(_) => write!(f, "{}/64", Ipv6Addr::from_bits(u128::from(self.0) << 64)),
         }
     }
 }
@@ -138,6 +158,15 @@ mod tests {
         assert_eq!(subject("2001:db8::1"), subject("2001:db8::ffff:1"));
         assert_ne!(subject("2001:db8::1"), subject("2001:db8:0:1::1"));
         assert_ne!(subject("::1"), subject("127.0.0.1"));
+    }
+
+    #[test]
+    fn an_address_is_shown_as_it_counts() {
+        assert_eq!(subject("::ffff:192.0.2.1").to_string(), "192.0.2.1");
+        assert_eq!(subject("2001:db8::1").to_string(), "2001:db8::/64");
+        assert_eq!(subject("0.0.0.0").to_string(), "0.0.0.0");
+        assert_eq!(subject("::1").to_string(), "::/64");
+        assert_eq!(Subject::Named("t1".into()).to_string(), "t1");
     }
 
     #[test]

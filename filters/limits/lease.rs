@@ -191,6 +191,25 @@ impl Leases {
         self.shards.sweep(shard, |known| known.has_ended(slot));
     }
 
+    /// Returns at most `max` keys that had requests lately, those with the most requests first. Cost: every lock, one at a
+    /// time.
+    pub fn busiest(&self, max: usize, now_ms: u64) -> Vec<WindowKey> {
+        let slot = now_ms / self.lease_ms;
+        let mut found: Vec<(u64, WindowKey)> = Vec::new();
+        for shard in 0..SHARD_COUNT {
+            let Some(map) = self.shards.lock(shard) else {
+                continue;
+            };
+            let known = map.iter().filter(|(_, known)| !known.has_ended(slot));
+            let known = known.map(|(key, known)| (known.recent_requests(), key.clone()));
+            found.extend(known);
+            drop(map);
+            found.sort_by_key(|(requests, _)| std::cmp::Reverse(*requests));
+            found.truncate(max);
+        }
+        found.into_iter().map(|(_, key)| key).collect()
+    }
+
     /// Returns for how long after its call units may be spent. The clocks are read in milliseconds, so they may
     /// differ by one millisecond, which is taken off.
     fn spendable_ms(&self, count: &SharedCount) -> u64 {
@@ -263,7 +282,7 @@ impl KnownWindow {
 
     fn admit(&mut self, limit: u64, now_ms: u64, slot: u64) -> LeaseStep {
         self.observe(slot);
-        let needed = self.requests.max(self.requests_before);
+        let needed = self.recent_requests();
         if let Some(verdict) = self.spend(limit, now_ms) {
             return LeaseStep::Decided(verdict);
         }
@@ -316,6 +335,10 @@ impl KnownWindow {
             reset_ms: refusal.resets_ms.saturating_sub(now_ms).max(1),
             refund_token: RefundToken::from_shared_ms(refusal.at_ms),
         })
+    }
+
+    fn recent_requests(&self) -> u64 {
+        self.requests.max(self.requests_before)
     }
 
     fn has_ended(&self, slot: u64) -> bool {

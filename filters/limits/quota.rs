@@ -154,6 +154,18 @@ impl Quotas {
         let subject = Subject::Named(Arc::clone(payer.organization));
         Some((WindowKey { subject, row }, limit.per_minute))
     }
+
+    /// Returns the group whose requests count in windows of this row.
+    pub fn find_group(&self, row: RowId) -> Option<QuotaGroup> {
+        let found = self.0.iter().find(|(.., known)| *known == row);
+        found.map(|(group, ..)| *group)
+    }
+
+    /// Returns the requests per minute that a window of this row admits.
+    pub fn find_limit(&self, row: RowId) -> Option<u64> {
+        let found = self.0.iter().find(|(.., known)| *known == row);
+        found.map(|(_, limit, _)| limit.per_minute)
+    }
 }
 
 /// The error of a quota that refuses a request. Source: docs/model-gateway.md 7, 8.3.

@@ -179,6 +179,17 @@ pub struct AttemptRecord {
     pub provider_key: Option<(Arc<str>, Arc<str>)>,
     /// What the caller owes for an attempt that was cancelled; `None`: nothing.
     pub owed: Option<Owed>,
+    /// When it ran; `None`: it was not begun. The client is not told.
+    pub ran: Option<AttemptRun>,
+}
+
+/// When an attempt ran, in microseconds since its request began.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AttemptRun {
+    pub begun_us: u64,
+    /// When the head of the reply came.
+    pub answered_us: Option<u64>,
+    pub ended_us: u64,
 }
 
 /// What the caller owes for a cancelled attempt.
@@ -333,6 +344,7 @@ mod tests {
             credential_source: "platform",
             provider_key: None,
             owed: None,
+            ran: None,
         };
         let metadata = Metadata {
             route: None,

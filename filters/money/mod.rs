@@ -3,10 +3,11 @@
 //! [`usd`] has amounts and prices, [`prices`] the prices of one call, and [`unit`](mod@unit) the units that are
 //! billed beside tokens. [`price_list`] has all prices of a mapping, by [`tier`] and hours ([`schedule`]). [`cost`]
 //! is the formula, [`max_cost`] the maximum cost of a call, [`tally`] sums of spending, [`period`] the periods of
-//! limits, and [`allowance`] the 402 errors of keys, budgets and plans.
+//! limits, [`allowance`] the 402 errors of keys, budgets and plans, and [`limit_use`] what is left of them.
 
 pub mod allowance;
 mod cost;
+pub mod limit_use;
 mod max_cost;
 pub mod period;
 mod price_list;

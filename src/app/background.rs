@@ -1,7 +1,9 @@
 //! Background services. They have their own small runtime, so that they take no worker from requests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use pingora::services::background::BackgroundService;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
@@ -17,8 +19,11 @@ use crate::models::providers::Provider;
 use crate::models::stored_responses;
 use crate::models::stored_responses::worker::ResponseWork;
 use crate::models::videos::worker;
+use crate::periodic::Ticks;
 use crate::priority;
 use crate::proxy::origin::{DnsRefresh, HealthChecks};
+use crate::telemetry::load::SAMPLE_INTERVAL_MS;
+use crate::telemetry::metrics::Metrics;
 
 /// Returns the runtime of the background services. Its threads, and those that SQLite starts from them, have a lower
 /// priority than the workers.
@@ -99,8 +104,20 @@ pub(super) fn work(runtime: &Handle, app: &AppState, stop: &watch::Receiver<bool
     };
     let working = stored_responses::worker::run(work, stop.clone());
     tasks.watch_task("responses", &runtime.spawn(working));
+    let keeping = keep_load(Arc::clone(&app.proxy.metrics), stop.clone());
+    tasks.watch_task("load", &runtime.spawn(keeping));
     let sweeping = sweep::run(Arc::clone(&app.ledger), stop.clone());
     tasks.watch_task("oauth", &runtime.spawn(sweeping));
+}
+
+/// Keeps each minute what the counters say, until `stop`.
+async fn keep_load(metrics: Arc<Metrics>, stop: watch::Receiver<bool>) {
+    let period = Duration::from_millis(SAMPLE_INTERVAL_MS.unsigned_abs());
+    let mut ticks = Ticks::new(period, stop);
+    while ticks.next().await {
+        let now_ms = Timestamp::now().as_millisecond();
+        metrics.load.keep(now_ms, metrics.load_sample());
+    }
 }
 
 /// Starts a service, if there is one, until `stop`.

@@ -64,7 +64,6 @@ pub(super) fn build(
     planner: Planner,
     previous: &Previous<'_>,
 ) -> Result<Built, BootError> {
-    let metrics = &process.metrics;
     let (decisions, dispatchers) = decisions(config, process, previous.decisions)?.unzip();
     let (graph, quotas) = limited(config, process, previous)?;
     let models = models(
@@ -82,9 +81,10 @@ pub(super) fn build(
     let (traces, span_export) = traces(config, process, previous.traces);
     let proxy = ProxyState {
         settings: ProxySettings::from_config(config),
-        metrics: Arc::clone(metrics),
+        metrics: Arc::clone(&process.metrics),
         access_log: Arc::clone(&process.access_log),
         log_export: Arc::clone(&process.log_export),
+        calls: Arc::clone(&process.calls),
         accounts: process.accounts.clone(),
         pepper: process.store.pepper().clone(),
         tokens,

@@ -26,6 +26,7 @@ use crate::proxy::stream_resets::StreamResets;
 use crate::proxy::upload::Spool;
 use crate::redis::{Heartbeat, Purpose, Redis};
 use crate::store::Store;
+use crate::telemetry::calls::RecentCalls;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
@@ -41,6 +42,8 @@ pub(super) struct ProcessServices {
     pub(super) metrics: Arc<Metrics>,
     pub(super) access_log: Arc<AccessLog>,
     pub(super) log_export: Arc<LogExport>,
+    /// The calls in memory.
+    pub(super) calls: Arc<RecentCalls>,
     pub(super) clock: Clock,
     /// The Redis that processes share.
     pub(super) redis: Option<Redis>,
@@ -94,6 +97,7 @@ impl ProcessServices {
             metrics,
             access_log: Arc::new(access_log),
             log_export: Arc::new(log_export),
+            calls: Arc::new(RecentCalls::new(config.console.keep_calls)),
             clock: Clock::start(),
             redis,
             agent_redis,
@@ -128,6 +132,7 @@ impl ProcessServices {
         self.permits.set_total(limits.in_flight);
         self.body_budget.set_max_bytes(limits.buffered_bytes);
         self.spool.set_max_bytes(limits.spooled_bytes);
+        self.calls.set(config.console.keep_calls);
         self.address_limits
             .set(listen.max_connections_per_ip, &listen.trusted_proxies);
     }

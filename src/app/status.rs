@@ -1,9 +1,8 @@
 //! What this process is doing, for `weirgate status`.
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
-use filters::models::routing::health::Readiness;
+use filters::money::PricePoint;
 use jiff::Timestamp;
 
 use super::health::STORE_OUTAGE_TIMEOUT;
@@ -95,31 +94,27 @@ fn leases(app: &AppState) -> HeldCredit {
     }
 }
 
-/// Sums up the candidates of each provider.
+/// Tells of the providers that can serve a model.
 fn providers(app: &AppState, metrics: &Metrics) -> Vec<ProviderState> {
-    let planner = &app.models.planner;
     let now_ms = app.proxy.clock.now_ms();
-    let mut known: BTreeMap<&str, (ProviderState, Vec<f64>)> = BTreeMap::new();
-    for candidate in planner.catalog().candidates() {
-        let standing = planner.health().standing(candidate.index, now_ms);
-        let (state, uptimes) = known.entry(&candidate.mapping.provider).or_default();
-        state.candidates += 1;
-        state.resting += usize::from(standing.readiness != Readiness::Ready);
-        uptimes.extend(standing.stats.map(|stats| stats.uptime));
-    }
     let attempts = metrics.attempts_by_provider();
-    let summed = known.into_iter().map(|(provider, (state, uptimes))| {
-        let counts = attempts.get(provider).copied().unwrap_or_default();
-        let uptime = uptimes.iter().sum::<f64>() / uptimes.len() as f64;
+    let standings = app.models.planner.standings(now_ms, PricePoint::default());
+    let serving = standings.into_iter().filter(|it| it.candidates > 0);
+    let serving = serving.map(|standing| {
+        let counts = attempts.get(&*standing.name).copied().unwrap_or_default();
+        let uptime = standing.stats.map(|stats| stats.uptime);
         ProviderState {
-            provider: provider.to_owned(),
-            uptime: (!uptimes.is_empty()).then_some((uptime * 10.0).round() / 10.0),
+            provider: standing.name.to_string(),
+            candidates: standing.candidates,
+            resting: standing.resting,
+            uptime: uptime.map(|uptime| (uptime * 10.0).round() / 10.0),
             attempts: counts.all,
             failed: counts.failed,
-            ..state
         }
     });
-    summed.collect()
+    let mut serving: Vec<ProviderState> = serving.collect();
+    serving.sort_by(|a, b| a.provider.cmp(&b.provider));
+    serving
 }
 
 /// Returns the memory of this process, in bytes.

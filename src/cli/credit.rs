@@ -7,7 +7,7 @@ use serde_json::json;
 use super::accounts::{change_accounts, now_ms, on_store, parse_usd};
 use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::Credit;
+use crate::store::{Credit, check_amount};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -58,7 +58,7 @@ pub(super) fn run(command: &CreditCommand, source: &Source, out: &mut Output) ->
 }
 
 fn add(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    let amount = parse_amount(args, "gives", out)?;
+    let amount = parse_amount(args, true, out)?;
     let id = change_accounts(source, out, async |store| {
         store.add_credit(&args.org, amount, now_ms()).await
     })?;
@@ -68,7 +68,7 @@ fn add(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
 }
 
 fn take(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    let amount = parse_amount(args, "takes", out)?;
+    let amount = parse_amount(args, false, out)?;
     let id = change_accounts(source, out, async |store| {
         store.take_credit(&args.org, amount, now_ms()).await
     })?;
@@ -77,15 +77,15 @@ fn take(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit
     Ok(())
 }
 
-fn parse_amount(args: &AmountArgs, does: &str, out: &mut Output) -> Result<Usd, Exit> {
+fn parse_amount(args: &AmountArgs, is_given: bool, out: &mut Output) -> Result<Usd, Exit> {
     let amount = parse_usd("USD", &args.amount, out)?;
-    if amount.is_zero() {
-        out.fail(&format!(
-            "USD: 0 {does} nothing; an amount above 0 is accepted"
-        ));
-        return Err(Exit::Usage);
+    match check_amount(amount, is_given) {
+        Ok(()) => Ok(amount),
+        Err(error) => {
+            out.fail(&format!("USD: {error}"));
+            Err(Exit::Usage)
+        }
     }
-    Ok(amount)
 }
 
 fn write_grant(args: &AmountArgs, (done, id): (&str, &str), note: &str, out: &mut Output) {

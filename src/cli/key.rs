@@ -1,7 +1,6 @@
 //! `weirgate key`: API keys.
 
 use clap::{Args, Subcommand};
-use filters::accounts::KeyState;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -9,7 +8,9 @@ use super::accounts::{change_accounts, format_time, now_ms, on_store, write_dele
 use super::arguments::{DeleteArgs, FormatArgs, IdArgs, RenameArgs};
 use super::terms::{TermArgs, TermPart};
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::{AccountEditor, DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey, StoreError};
+use crate::store::{
+    AccountEditor, DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey, StoreError, check_expiry,
+};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -208,11 +209,13 @@ fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
 
 fn check_future(at: Option<Timestamp>, now_ms: i64, out: &mut Output) -> Result<Option<i64>, Exit> {
     let at_ms = at.map(Timestamp::as_millisecond);
-    if at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
-        out.fail("--expires is not in the future: accepted is a later time, such as 2031-01-01T00:00:00Z");
-        return Err(Exit::Usage);
+    match check_expiry(at_ms, now_ms) {
+        Ok(()) => Ok(at_ms),
+        Err(error) => {
+            out.fail(&format!("--{error}"));
+            Err(Exit::Usage)
+        }
     }
-    Ok(at_ms)
 }
 
 fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
@@ -278,7 +281,7 @@ fn to_record(key: &IssuedKey, now_ms: i64) -> Record {
         json!(key.project),
         json!(key.member),
         json!(key.last_four),
-        json!(status(key, now_ms)),
+        json!(key.status(now_ms)),
         json!(key.terms.limit),
         terms.periods,
         terms.rules,
@@ -288,11 +291,4 @@ fn to_record(key: &IssuedKey, now_ms: i64) -> Record {
         format_time(key.revoked_at_ms),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
-}
-
-fn status(key: &IssuedKey, now_ms: i64) -> &'static str {
-    match key.state() {
-        KeyState::Active if key.expires_at_ms.is_some_and(|end_ms| now_ms >= end_ms) => "expired",
-        state => state.as_str(),
-    }
 }

@@ -28,8 +28,8 @@ pub use self::providers::{
 pub use self::telemetry::TelemetryConfig;
 use super::certificate::CertificateFiles;
 pub use super::file::{
-    BodyBytes, Durability, Limits, Log, LogFormat, LogLevel, MediaConfig, OnOutage, OtlpProtocol,
-    ResponsesConfig, Routing, Semconv, Server, VideosConfig, Weights,
+    BodyBytes, ConsoleConfig, Durability, Limits, Log, LogFormat, LogLevel, MediaConfig, OnOutage,
+    OtlpProtocol, ResponsesConfig, Routing, Semconv, Server, VideosConfig, Weights,
 };
 use super::problem::Problem;
 use super::secret::{Secret, SecretBytes};
@@ -39,6 +39,7 @@ use filters::cidr::Cidr;
 pub struct Config {
     pub listen: Listen,
     pub admin: AdminConfig,
+    pub console: ConsoleConfig,
     pub server: Server,
     pub store: StoreConfig,
     /// State shared by several processes.

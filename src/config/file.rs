@@ -9,6 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(super) mod console;
 pub(super) mod decisions;
 pub(super) mod graph;
 pub(super) mod log_export;
@@ -20,6 +21,7 @@ pub(super) mod telemetry;
 pub(super) mod time;
 pub(super) mod usd;
 
+pub use console::ConsoleConfig;
 pub(super) use decisions::DecisionsConfig;
 pub(super) use filters::secret_ref::SecretRef;
 pub(super) use graph::GraphConfig;
@@ -40,6 +42,8 @@ pub(super) struct File {
     pub listen: Listen,
     /// The operator's listener: metrics, health, console.
     pub admin: AdminConfig,
+    /// The console of the operator's listener.
+    pub console: ConsoleConfig,
     /// The process.
     pub server: Server,
     /// Where accounts live.

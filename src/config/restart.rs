@@ -38,6 +38,10 @@ pub const EFFECTS: &[(&str, Effect)] = &[
     ("admin.token", REQUESTS),
     ("admin.write", REQUESTS),
     (
+        "console.keep_calls",
+        Effect::Reload("at once; of the calls that are kept, the newest stay"),
+    ),
+    (
         "server.threads",
         Effect::Restart("threads are made at the start"),
     ),

@@ -55,6 +55,7 @@ impl Rules<'_> {
             mcp: mcp::check(self, &file.mcp, listen.address),
             listen,
             admin: listen::check_admin(self, file),
+            console: file.console,
             server: file.server.clone(),
             store: self.check_store(&file.store),
             shared: shared::check(self, &file.shared),

@@ -248,7 +248,7 @@ fn clean_name(name: &str) -> String {
     }
 }
 
-fn random_text() -> Result<String, SealError> {
+pub(super) fn random_text() -> Result<String, SealError> {
     let mut bytes = [0_u8; 24];
     getrandom::fill(&mut bytes).map_err(|_| SealError::Randomness)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))

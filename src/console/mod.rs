@@ -7,11 +7,14 @@
 pub mod access;
 mod assets;
 pub mod layout;
+mod once;
 pub mod parts;
+mod recent_answers;
 pub mod reply;
 pub mod request;
 mod server;
 mod state;
+mod store_answers;
 mod views;
 
 pub use self::server::{ConsoleBody, ConsoleCall, MAX_FORM_BYTES};

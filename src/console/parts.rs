@@ -76,6 +76,21 @@ pub fn cells(columns: &[TableColumn], row: &[Markup]) -> Markup {
 
 /// A table around rows that are made already; `id` is that of its body.
 pub fn table_of(caption: &str, columns: &[TableColumn], rows: &Markup, id: Option<&str>) -> Markup {
+    around_body(caption, columns, &html! { tbody id=[id] { (rows) } })
+}
+
+/// A table whose body, with this id, follows the events of an address: new rows come to the top, and it keeps the first 200.
+pub fn followed_table(
+    caption: &str,
+    columns: &[TableColumn],
+    rows: &Markup,
+    (id, address): (&str, &str),
+) -> Markup {
+    let body = html! { tbody id=(id) data-follow=(address) data-max="200" { (rows) } };
+    around_body(caption, columns, &body)
+}
+
+fn around_body(caption: &str, columns: &[TableColumn], body: &Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(caption) {
             table {
@@ -87,7 +102,7 @@ pub fn table_of(caption: &str, columns: &[TableColumn], rows: &Markup, id: Optio
                         }
                     }
                 }
-                tbody id=[id] { (rows) }
+                (body)
             }
         }
     }

@@ -10,6 +10,8 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::access::ConsoleAccess;
+use super::once::DoneForms;
+use super::store_answers::StoreAnswers;
 use crate::app::state::AppState;
 use crate::control::status::ProcessStatus;
 use crate::encryption::SealError;
@@ -20,7 +22,7 @@ pub const PATH: &str = "/console";
 /// The path of links that sign in once.
 pub(super) const ENTER: &str = "/console/enter";
 /// How long a page waits for the store.
-const STORE_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What pages show and change.
 pub struct Console {
@@ -28,7 +30,9 @@ pub struct Console {
     background: Handle,
     pub(super) access: ConsoleAccess,
     pub(super) settings: ArcSwap<ConsoleSettings>,
+    pub(super) done_forms: DoneForms,
     status: OnceCell<Box<AskStatus>>,
+    pub(super) answers: Arc<StoreAnswers>,
 }
 
 type AskStatus = dyn Fn() -> Option<ProcessStatus> + Send + Sync;
@@ -59,7 +63,9 @@ impl Console {
             background,
             access,
             settings: ArcSwap::from_pointee(settings),
+            done_forms: DoneForms::default(),
             status: OnceCell::new(),
+            answers: Arc::default(),
         })
     }
 

@@ -36,6 +36,7 @@ use self::change_streams::ChangeStreams;
 use self::cmab::CmabClient;
 use self::datafiles::local::{DatafileWatch, LocalDatafiles, ProjectLookup};
 use self::datafiles::remote::{Poll, RemoteDatafiles};
+use self::datafiles::state::DatafileState;
 use self::events::odp::{OdpDispatcher, OdpEvents};
 use self::events::queue::{Dispatcher, EventQueue};
 use self::hash_limiter::HashLimiter;
@@ -194,6 +195,16 @@ impl DecisionService {
             ProjectLookup::Unknown => sdk_key,
             _ => name,
         }
+    }
+
+    /// Returns what is known of each datafile in memory. Nothing is fetched.
+    pub fn datafile_states(&self) -> Vec<DatafileState> {
+        let mut all = self.local_datafiles.states();
+        if let Some(remote) = &self.remote_datafiles {
+            all.extend(remote.states());
+        }
+        all.sort_by_cached_key(|state| (state.hint(), state.id()));
+        all
     }
 
     /// Returns the project of an SDK key. A project from a file comes first, under the key without its access token.

@@ -3,7 +3,7 @@
 //! [`Graph`] is built from a configuration and holds the state that outlives a request. The one of the next configuration
 //! takes over what that has not changed. `filters::limits` and
 //! `filters::graph` decide. [`admission`] admits a request, and [`exchange`] takes it to the service and back.
-//! [`limits_left`] shows a tenant the remainders of its limits. [`routes`] has the rows of the route table. Counting
+//! [`limits_left`] shows a tenant the remainders of its limits, and `near_limits` an operator the fullest windows. [`routes`] has the rows of the route table. Counting
 //! across processes is in [`crate::limits`].
 
 pub mod admission;
@@ -12,6 +12,7 @@ mod cache_handover;
 pub mod exchange;
 mod limits_left;
 mod metrics;
+mod near_limits;
 pub mod routes;
 
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use filters::fault::Fault;
-use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey, Windows};
+use filters::limits::{Algorithm, RefundToken, Refusals, Verdict, WindowKey, Windows};
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
@@ -31,7 +31,9 @@ const CLOCK_START_MS: u64 = 7 * 24 * 3_600_000;
 pub struct WindowCounters {
     algorithm: Algorithm,
     pub(super) windows: Arc<Windows>,
-    shared: Option<SharedWindows>,
+    pub(super) shared: Option<SharedWindows>,
+    /// What was refused since the start of the process.
+    pub(super) refusals: Arc<Refusals>,
     started: Instant,
     /// The way to the process that counts in place of this one, if one does.
     pub(super) elsewhere: Arc<ArcSwapOption<Arc<AskCounts>>>,
@@ -44,6 +46,7 @@ impl WindowCounters {
             algorithm,
             windows: Arc::new(Windows::new(algorithm, to_ms(window))),
             shared: None,
+            refusals: Arc::default(),
             started: Instant::now(),
             elsewhere: Arc::default(),
         }
@@ -58,6 +61,9 @@ impl WindowCounters {
         previous: Option<&Self>,
     ) -> Self {
         let window_ms = to_ms(window).max(1);
+        // What was refused stays known, by the same clock.
+        let refused = previous.map(|it| (Arc::clone(&it.refusals), it.started));
+        let (refusals, started) = refused.unwrap_or_else(|| (Arc::default(), Instant::now()));
         let is_same = |it: &&Self| it.algorithm == algorithm && it.windows.window_ms() == window_ms;
         let previous = previous.filter(is_same);
         let before = previous.and_then(|it| it.shared.as_ref());
@@ -67,12 +73,18 @@ impl WindowCounters {
                 algorithm,
                 windows: Arc::clone(&previous.windows),
                 shared: None,
+                refusals: Arc::default(),
                 started: previous.started,
                 elsewhere: Arc::clone(&previous.elsewhere),
             },
             None => Self::new(algorithm, window),
         };
-        Self { shared, ..own }
+        Self {
+            shared,
+            refusals,
+            started,
+            ..own
+        }
     }
 
     /// Counts one request if its limit allows it.
@@ -80,21 +92,27 @@ impl WindowCounters {
     /// Errors: 503 if Redis is unavailable and `shared.on_outage` is `closed`. Cost: one lock of one shard; for a shared
     /// window one call to Redis, unless `limits.shared_exact` is off and the window is hot.
     pub async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Fault> {
-        let Some(shared) = &self.shared else {
-            if let Some(verdict) = self.admit_elsewhere(key, limit).await {
-                return Ok(verdict);
-            }
-            return Ok(self.windows.admit(key, limit, self.now_ms()));
+        let verdict = match &self.shared {
+            None => match self.admit_elsewhere(key, limit).await {
+                Some(verdict) => verdict,
+                None => self.windows.admit(key, limit, self.now_ms()),
+            },
+            Some(shared) => match shared.admit(key, limit).await {
+                Ok(verdict) => verdict,
+                Err(Unavailable) => {
+                    let share = shared.outage_limit(limit)?;
+                    // The policy is unchanged, so clients see the full limit, and what this process has left of its share.
+                    Verdict {
+                        limit,
+                        ..self.windows.admit(key, share, self.now_ms())
+                    }
+                }
+            },
         };
-        if let Ok(verdict) = shared.admit(key, limit).await {
-            return Ok(verdict);
+        if !verdict.is_allowed {
+            self.refusals.record(key, verdict.reset_ms, self.now_ms());
         }
-        let share = shared.outage_limit(limit)?;
-        // The policy is unchanged, so clients see the full limit, and what this process has left of its share.
-        Ok(Verdict {
-            limit,
-            ..self.windows.admit(key, share, self.now_ms())
-        })
+        Ok(verdict)
     }
 
     /// Returns how many more requests a limit allows now, and counts none. What other processes hold of a shared window counts as

@@ -2,6 +2,7 @@
 
 pub mod counters;
 pub mod handover;
+pub mod near_limits;
 mod quotas;
 mod redis_windows;
 mod shared_windows;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
 use filters::limits::quota::MINUTE_MS;
-use filters::limits::{Algorithm, Payer, QuotaGroup, Quotas as Limits};
+use filters::limits::{Algorithm, Payer, QuotaGroup, Quotas as Limits, WindowKey};
 use prometheus::IntCounterVec;
 
 use super::counters::{Sweeper, WindowCounters};
+use super::near_limits::NearLimits;
 use super::shared_windows::Sharing;
 use crate::config::Config;
 
@@ -49,6 +50,17 @@ impl Quotas {
     /// Returns the task that drops ended windows.
     pub fn sweeper(&self) -> Sweeper {
         Sweeper(Arc::clone(&self.counters))
+    }
+
+    /// Returns the quotas of organizations that are nearest to their limits, and those that refused most.
+    pub async fn near_limits(&self) -> NearLimits {
+        let limits = self.limits.clone();
+        let terms = move |key: &WindowKey| limits.find_limit(key.row);
+        let name = |row| {
+            let group = self.limits.find_group(row);
+            group.map(|group| group.as_str().to_owned())
+        };
+        self.counters.near_limits(terms, name).await
     }
 
     /// Counts a request against its quota, or returns `None` if its group has none.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::Fault;
-use filters::limits::{Algorithm, LeaseStep, Leases, Leftover, Verdict, WindowKey};
+use filters::limits::{Algorithm, LeaseStep, Leases, Leftover, SharedCount, Verdict, WindowKey};
 use prometheus::IntCounterVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -93,8 +93,20 @@ impl SharedWindows {
 
     /// Returns how many units count now, over all processes.
     pub(super) async fn count(&self, key: &WindowKey) -> Result<u64, Unavailable> {
+        Ok(self.usage(key).await?.count)
+    }
+
+    /// Returns how many units of a key count now and when there are more, over all processes.
+    pub(super) async fn usage(&self, key: &WindowKey) -> Result<SharedCount, Unavailable> {
         // A limit of 0 admits nothing, and the script tells the count all the same.
-        Ok(self.windows.take(key, 0, 1).await?.count)
+        self.windows.take(key, 0, 1).await
+    }
+
+    /// Returns the windows that this process has asked for lately, those with the most requests first. Without leases it
+    /// knows of none.
+    pub(super) fn busiest(&self, max: usize) -> Vec<WindowKey> {
+        let leases = self.leases.as_ref();
+        leases.map_or_else(Vec::new, |leases| leases.busiest(max, self.now_ms()))
     }
 
     /// Returns a unit that was counted at this time. Returns whether it did, which fails while Redis is unavailable.

@@ -121,6 +121,7 @@ pub fn plan(
         session: (has_session || request.session.is_some()).then_some(session),
         no_fallback: false,
         explains: true,
+        notes_plan: false,
         now_ms,
         now_s: Timestamp::now().as_second().unsigned_abs(),
     };

@@ -289,7 +289,10 @@ impl ModelHandler {
         let byok_keys = self.models.byok_keys.of_caller(info.caller.as_deref());
         let byok_providers: Vec<&str> =
             byok_keys.iter().flat_map(|keys| keys.providers()).collect();
-        let context = self.context(head, info, &byok_providers, explains);
+        let context = PlanContext {
+            notes_plan: incoming.is_followed(),
+            ..self.context(head, info, &byok_providers, explains)
+        };
         let planner = &self.models.planner;
         let resolution = planner.resolve(&request, &context, ttl.is_some())?;
         let search = ttl.and_then(|ttl| self.search(info, &request, &resolution, ttl));
@@ -375,7 +378,7 @@ impl ModelHandler {
         if turns.are_needed() {
             call.set_turns(turns);
         }
-        call.set_explanation(selection.plan.explanation.take());
+        call.set_explanation(selection.plan.explanation.take(), context.explains);
         if let Some(session) = context.session {
             call.bind_session(session.key);
         }
@@ -403,6 +406,7 @@ impl ModelHandler {
             session: None,
             no_fallback: no_fallback(head),
             explains,
+            notes_plan: false,
             now_ms: self.models.clock.ms_at(info.now),
             now_s: info.unix_s(),
         }

@@ -1,5 +1,7 @@
 //! Plans the attempts of a request, from the catalogue, the enabled providers and their health.
 
+mod standings;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,6 +33,8 @@ use crate::models::providers::Provider;
 use crate::models::sessions::Session;
 use crate::telemetry::metrics::Metrics;
 
+pub use self::standings::{PriceSpan, ProviderStanding};
+
 /// The most candidates outside the regions of the caller that answers name.
 const MAX_OUTSIDE: usize = 16;
 
@@ -61,7 +65,10 @@ pub struct PlanContext<'a> {
     pub session: Option<Session>,
     /// Whether the client refuses a fallback.
     pub no_fallback: bool,
+    /// Whether the client asks why the plan is what it is.
     pub explains: bool,
+    /// Whether an operator may ask later.
+    pub notes_plan: bool,
     /// The monotonic clock.
     pub now_ms: u64,
     /// The wall clock.
@@ -222,7 +229,8 @@ impl Planner {
             no_fallback: context.no_fallback,
             is_billed: context.caller.is_some(),
             keyed: &keyed,
-            explains: context.explains,
+            explains: context.explains || context.notes_plan,
+            explains_faults: context.explains,
         };
         let limits = |mapping: &Mapping| {
             let provider = self.provider(mapping.provider_number)?;
@@ -343,6 +351,7 @@ impl Planner {
             credential_source: "platform",
             provider_key: None,
             owed: None,
+            ran: None,
         };
         deployments.map(record).collect()
     }

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 use super::*;
 use crate::config::{Source, load};
 use crate::models::providers::providers;
@@ -119,4 +119,32 @@ fn a_candidate_keeps_its_measurements_whatever_comes_before_it() {
     let without = planner(&[("a", &["m"])], Some(&new));
     let again = planner(&[("b", &["m"])], Some(&without));
     assert_eq!(again.health.standing(0, 100).stats, None, "it was removed");
+}
+
+#[test]
+fn a_provider_stands_as_its_candidates_do_together() {
+    let planner = planner(&[("a", &["m", "n"]), ("b", &["m"]), ("c", &[])], None);
+    let of_a = planner.catalog.candidates().iter();
+    let of_a: Vec<usize> = of_a
+        .filter(|it| *it.mapping.provider == *"a")
+        .map(|it| it.index)
+        .collect();
+    for _ in 0..3 {
+        let attempt = planner.begin_attempt(of_a[0], false, 10);
+        attempt.record_failure(20);
+    }
+    planner
+        .begin_attempt(of_a[1], true, 10)
+        .record_answer(Some(90.0), 510);
+    let standings = planner.standings(600, PricePoint::default());
+    let shown = standings
+        .iter()
+        .map(|it| (&*it.name, it.candidates, it.resting));
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [("a", 2, 1), ("b", 1, 0), ("c", 0, 0)]
+    );
+    let uptime = standings[0].stats.unwrap().uptime;
+    assert!(uptime > 0.0 && uptime < 100.0, "{uptime}");
+    assert_eq!((standings[1].stats, standings[1].input), (None, None));
 }

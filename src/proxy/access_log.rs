@@ -1,5 +1,5 @@
-//! The line of a request, for the log and for the export. It contains no secret and no query, and a body for the export alone, where
-//! the caller's organization allows it. Source: docs/interface.md, Logs; docs/log-export.md
+//! The line of a request, for the log, for the export and for the calls in memory. It contains no secret and no query, and a body for the
+//! export alone, where the caller's organization allows it. Source: docs/interface.md, Logs; docs/log-export.md
 
 use std::cell::Cell;
 use std::io::Write;
@@ -12,8 +12,9 @@ use pingora_proxy::Session;
 
 use super::admission;
 use super::context::Context;
-use super::exchange::{LogPart, log_ms};
+use super::exchange::{Exchange, LogPart, log_ms};
 use super::state::ProxyState;
+use crate::telemetry::calls::MAX_LINE_BYTES;
 use crate::telemetry::logging;
 
 /// A larger buffer is freed once its line is sent: it had the content of a call.
@@ -26,10 +27,17 @@ thread_local! {
     static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Writes the line of a request that has ended to the log, where the configuration says so, and to the export, if
-/// `is_exported`.
+/// What a line is for, beside the log.
+#[derive(Clone, Copy)]
+pub(super) struct LineUses {
+    pub(super) is_exported: bool,
+    /// Whether it is kept among the calls in memory.
+    pub(super) is_kept: bool,
+}
+
+/// Writes the line of a request that has ended to the log, where the configuration says so, and to the rest that wants it.
 pub(super) fn write_line(
-    (state, is_exported): (&ProxyState, bool),
+    (state, uses): (&ProxyState, LineUses),
     (session, ctx): (&Session, &Context),
     route: &str,
     outcome: &str,
@@ -41,7 +49,10 @@ pub(super) fn write_line(
     if state.settings.writes_access_log {
         state.access_log.send(&line);
     }
-    if is_exported {
+    if uses.is_kept {
+        keep_line(&mut line, state, (session, ctx), (route, outcome));
+    }
+    if uses.is_exported {
         if ctx.info.exports_content() {
             write_content(&mut line, ctx);
         }
@@ -51,21 +62,84 @@ pub(super) fn write_line(
     LINE.set(line);
 }
 
+/// Keeps a line among the calls in memory, with more members, as far as they have room. The line itself is the same afterwards.
+fn keep_line(
+    line: &mut Vec<u8>,
+    state: &ProxyState,
+    (session, ctx): (&Session, &Context),
+    (route, outcome): (&str, &str),
+) {
+    let whole = line.len();
+    if whole > MAX_LINE_BYTES {
+        let mut core = Vec::new();
+        let mut members = Object::open(&mut core);
+        write_core(&mut members, state, (session, ctx, None), (route, outcome));
+        members.bool("cut", true);
+        members.close();
+        state.calls.keep(&core);
+        return;
+    }
+    add_members(line, |members| write_details(members, ctx));
+    if line.len() > MAX_LINE_BYTES {
+        end_at(line, whole);
+    }
+    let without_plan = line.len();
+    if let Some(exchange) = &ctx.exchange {
+        add_members(line, |members| {
+            exchange.log(&ctx.info, LogPart::Plan, members)
+        });
+    }
+    if line.len() > MAX_LINE_BYTES {
+        end_at(line, without_plan);
+    }
+    state.calls.keep(line);
+    end_at(line, whole);
+}
+
+/// Writes what only the calls in memory have.
+fn write_details(members: &mut Object<'_>, ctx: &Context) {
+    let label = ctx.info.caller.as_ref().map(|caller| &*caller.key_label);
+    members.optional_text("key_label", label.filter(|label| !label.is_empty()));
+    if let Some(quota) = ctx.info.quota {
+        members.object("quota", |object| {
+            object.number("limit", quota.verdict.limit);
+            object.number("remaining", quota.verdict.remaining);
+            object.number("reset_ms", quota.verdict.reset_ms);
+            object.number("window_ms", quota.window_ms);
+        });
+    }
+    if let Some(exchange) = &ctx.exchange {
+        exchange.log(&ctx.info, LogPart::Details, members);
+    }
+}
+
 /// Adds what was asked and answered to a line, if there is any.
 fn write_content(line: &mut Vec<u8>, ctx: &Context) {
-    let Some(exchange) = &ctx.exchange else {
-        return;
-    };
-    let whole = line.len();
-    let mut content = Object::open(line);
-    exchange.log(&ctx.info, LogPart::Content, &mut content);
-    content.close();
-    // The brace that ends the line and the one that begins the content become a comma.
-    let is_empty = line.len() == whole + 2;
-    match is_empty {
-        true => line.truncate(whole),
-        false => _ = line.splice(whole - 1..=whole, *b","),
+    if let Some(exchange) = &ctx.exchange {
+        add_members(line, |members| {
+            exchange.log(&ctx.info, LogPart::Content, members);
+        });
     }
+}
+
+/// Adds members to a line that has some.
+fn add_members(line: &mut Vec<u8>, write: impl FnOnce(&mut Object<'_>)) {
+    let whole = line.len();
+    line.pop();
+    let mut members = Object::open(line);
+    write(&mut members);
+    members.close();
+    // The brace that ended the line stands where that of the new members begins, unless there are none.
+    match line.len() > whole + 1 {
+        true => _ = line.get_mut(whole - 1).map(|brace| *brace = b','),
+        false => end_at(line, whole),
+    }
+}
+
+/// Ends a line that was this long, and to which members were added.
+fn end_at(line: &mut Vec<u8>, bytes: usize) {
+    line.truncate(bytes - 1);
+    line.push(b'}');
 }
 
 fn format_line(
@@ -75,8 +149,20 @@ fn format_line(
     (route, outcome): (&str, &str),
 ) {
     let mut line = Object::open(out);
+    let exchange = ctx.exchange.as_deref();
+    write_core(&mut line, state, (session, ctx, exchange), (route, outcome));
+    line.close();
+}
+
+/// Writes the members of the core, and those of an exchange.
+fn write_core(
+    line: &mut Object<'_>,
+    state: &ProxyState,
+    (session, ctx, exchange): (&Session, &Context, Option<&dyn Exchange>),
+    (route, outcome): (&str, &str),
+) {
     let info = &ctx.info;
-    logging::write_time(&mut line, info.unix_us());
+    logging::write_time(line, info.unix_us());
     let is_server_error = ctx.status >= 500;
     line.text("level", if is_server_error { "warn" } else { "info" });
     line.text("request_id", info.id.as_str());
@@ -101,24 +187,23 @@ fn format_line(
             write_cut(token.client_id.as_bytes(), out)
         });
     }
-    if let Some(exchange) = &ctx.exchange {
-        exchange.log(info, LogPart::BeforeStatus, &mut line);
+    if let Some(exchange) = exchange {
+        exchange.log(info, LogPart::BeforeStatus, line);
     }
     line.number("status", u64::from(ctx.status));
     line.text("outcome", outcome);
-    log_ms(&mut line, "duration_ms", info.elapsed());
+    log_ms(line, "duration_ms", info.elapsed());
     if !info.shared_wait.waited().is_zero() {
-        log_ms(&mut line, "shared_wait_ms", info.shared_wait.waited());
+        log_ms(line, "shared_wait_ms", info.shared_wait.waited());
     }
     line.number("request_bytes", info.body_bytes as u64);
     line.number("response_bytes", session.body_bytes_sent() as u64);
-    if let Some(exchange) = &ctx.exchange {
-        exchange.log(info, LogPart::AfterSizes, &mut line);
+    if let Some(exchange) = exchange {
+        exchange.log(info, LogPart::AfterSizes, line);
     }
     if let Some(fault) = &ctx.fault {
         line.object("error", |error| write_fault(error, fault));
     }
-    line.close();
 }
 
 /// Writes the start of a client's text as a JSON string. A text with one of our API keys is not written.

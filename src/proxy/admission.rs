@@ -22,6 +22,7 @@ use super::permits::{Permit, no_permit};
 use super::router::{Access, Route};
 use super::state::{ClientIp, ProxyState};
 use crate::accounts::access_tokens::AccessTokens;
+use crate::telemetry::calls::OpenCall;
 
 /// Refuses a head that another parser could frame in another way, or that is too large.
 ///
@@ -204,6 +205,17 @@ pub async fn check_quota(
         is_first_run: caller.is_first_run(),
     };
     state.quotas.admit(payer, group).await
+}
+
+/// Lists a call of a model among those that run, if calls are kept in memory.
+pub fn open_call(state: &ProxyState, route: &Route, info: &RequestInfo) -> Option<OpenCall> {
+    if !route.handler.is_call() {
+        return None;
+    }
+    let (id, caller) = (info.id.as_header(), info.caller.as_ref());
+    state
+        .calls
+        .open(id, route.name, caller, info.started_unix_us)
 }
 
 /// Returns the client's address: the socket's, or the one in `listen.client_ip_header` if a trusted proxy sent it.

@@ -18,6 +18,7 @@ use super::request_id::RequestId;
 use super::response::HeadFields;
 use super::state::ProxyState;
 use crate::shared_wait::WaitBudget;
+use crate::telemetry::calls::OpenCall;
 use crate::telemetry::metrics::InFlight;
 use crate::telemetry::traces::RequestTrace;
 
@@ -50,6 +51,8 @@ pub struct RequestInfo {
     pub shared_wait: WaitBudget,
     /// The place in a trace, if the request is traced.
     pub trace: Option<Arc<RequestTrace>>,
+    /// The place among the calls that run, if it is a call of a model and has been admitted.
+    pub open_call: Option<OpenCall>,
 }
 
 impl RequestInfo {
@@ -75,6 +78,7 @@ impl RequestInfo {
             body_bytes: 0,
             shared_wait: WaitBudget::default(),
             trace: self.trace.clone(),
+            open_call: None,
         }
     }
 
@@ -102,6 +106,7 @@ impl RequestInfo {
             body_bytes: 0,
             shared_wait: WaitBudget::default(),
             trace: None,
+            open_call: None,
         }
     }
 
@@ -212,6 +217,7 @@ impl Context {
                 body_bytes: 0,
                 shared_wait: WaitBudget::default(),
                 trace: None,
+                open_call: None,
             },
             exchange: None,
             slot: None,

@@ -145,6 +145,10 @@ pub enum LogPart {
     /// The members after the caller's.
     BeforeStatus,
     AfterSizes,
+    /// What the calls in memory have beside the line: tokens and cost by part.
+    Details,
+    /// Why its providers were chosen, for the calls in memory.
+    Plan,
     /// What was asked and answered, for the export of logs alone.
     Content,
 }

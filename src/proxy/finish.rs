@@ -3,7 +3,7 @@
 use pingora::{Error, ErrorSource};
 use pingora_proxy::Session;
 
-use super::access_log;
+use super::access_log::{self, LineUses};
 use super::buffered::session::BufferedSession;
 use super::context::Context;
 use super::exchange::End;
@@ -34,6 +34,8 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
         None => "ok",
     };
     let outcome = outcome_of_status(ctx, outcome);
+    // It stands among the calls that run, or among those that have ended.
+    ctx.info.open_call = None;
     let route = state.router.get(ctx.info.route);
     let is_unread = route.is_none_or(|route| route.body == BodyRule::Unread);
     if is_unread && ctx.exchange.is_some() {
@@ -50,9 +52,14 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
         let is_billed = ctx.exchange.as_ref().is_some_and(|it| it.is_billed());
         is_billed || route.is_some_and(|route| route.handler.is_call())
     };
-    let is_exported = state.log_export.is_on() && is_call();
-    if state.settings.writes_access_log || is_exported {
-        access_log::write_line((state, is_exported), (session, ctx), name, outcome);
+    let (exports, keeps) = (state.log_export.is_on(), state.calls.is_on());
+    let is_call = (exports || keeps) && is_call();
+    let uses = LineUses {
+        is_exported: exports && is_call,
+        is_kept: keeps && is_call,
+    };
+    if state.settings.writes_access_log || uses.is_exported || uses.is_kept {
+        access_log::write_line((state, uses), (session, ctx), name, outcome);
     }
 }
 

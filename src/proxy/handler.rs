@@ -232,6 +232,11 @@ impl<'s> Incoming<'s> {
         !self.session.is_body_done()
     }
 
+    /// Returns whether an operator follows the calls.
+    pub fn is_followed(&self) -> bool {
+        self.state.calls.is_followed()
+    }
+
     /// Returns whether the request came over HTTP/2.
     pub fn is_http2(&self) -> bool {
         self.head().version == http::Version::HTTP_2
@@ -272,6 +277,7 @@ impl<'s> Incoming<'s> {
             return Err(Fault::from(&quota));
         }
         info.permit = admission::acquire_permit(state, route, info.caller.as_deref(), info.now)?;
+        info.open_call = admission::open_call(state, route, info);
         Ok(())
     }
 

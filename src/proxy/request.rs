@@ -110,6 +110,7 @@ async fn open(
         BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes, info).await?),
     };
     info.permit = admission::acquire_permit(state, route, info.caller.as_deref(), info.now)?;
+    info.open_call = admission::open_call(state, route, info);
     if let Some(body) = &body {
         info.body_bytes = body.len();
     }

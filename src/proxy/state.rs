@@ -19,6 +19,7 @@ use crate::config::{Cidr, Config};
 use crate::limits::Quotas;
 use crate::log_export::LogExport;
 use crate::tasks::Tasks;
+use crate::telemetry::calls::RecentCalls;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
 use crate::telemetry::traces::Traces;
@@ -37,6 +38,8 @@ pub struct ProxyState {
     pub access_log: Arc<AccessLog>,
     /// Takes the lines of calls, if they are exported.
     pub log_export: Arc<LogExport>,
+    /// The calls in memory.
+    pub calls: Arc<RecentCalls>,
     pub accounts: AccountsHandle,
     /// Hashes API keys.
     pub pepper: Pepper,

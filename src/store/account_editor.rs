@@ -11,19 +11,25 @@ use std::ops::Deref;
 use filters::audit::Actor;
 
 use super::account_change::AccountChange;
-use super::{Store, StoreError};
+use super::{SeenThing, Store, StoreError, seen_things};
 
 /// A store as someone changes its accounts.
 #[derive(Clone, Copy)]
 pub struct AccountEditor<'a> {
     store: &'a Store,
     actor: &'a Actor,
+    /// What has to be still as it was seen.
+    seen: Option<&'a SeenThing>,
 }
 
 impl Store {
     /// Returns the store as this actor changes its accounts.
     pub fn by<'a>(&'a self, actor: &'a Actor) -> AccountEditor<'a> {
-        AccountEditor { store: self, actor }
+        AccountEditor {
+            store: self,
+            actor,
+            seen: None,
+        }
     }
 }
 
@@ -35,10 +41,26 @@ impl Deref for AccountEditor<'_> {
     }
 }
 
+impl<'a> AccountEditor<'a> {
+    /// Returns the store as it is changed only if a thing is still as it was seen. Else changes are refused with
+    /// [`StoreError::ChangedMeanwhile`].
+    #[must_use]
+    pub fn if_still(self, seen: &'a SeenThing) -> Self {
+        Self {
+            seen: Some(seen),
+            ..self
+        }
+    }
+}
+
 impl AccountEditor<'_> {
     /// Begins a change of accounts.
     pub(super) async fn change(&self) -> Result<AccountChange, StoreError> {
         let feed = self.store.change_without_entry().await?;
-        Ok(AccountChange::new(feed, self.actor.clone()))
+        let mut change = AccountChange::new(feed, self.actor.clone());
+        if let Some(seen) = self.seen {
+            seen_things::check(&mut change, seen).await?;
+        }
+        Ok(change)
     }
 }

@@ -87,6 +87,14 @@ impl AccountEditor<'_> {
     }
 }
 
+/// Checks an amount that is given, or else taken. Errors: [`StoreError::NoAmount`].
+pub fn check_amount(amount: Usd, is_given: bool) -> Result<(), StoreError> {
+    match amount.is_zero() {
+        true => Err(StoreError::NoAmount { is_given }),
+        false => Ok(()),
+    }
+}
+
 /// Writes a grant, or a negative one, and ends the change. Returns its id.
 async fn grant(
     mut change: AccountChange,

@@ -40,6 +40,19 @@ pub enum StoreError {
     InvalidTerm(InvalidTerm),
     /// The key was revoked, which is final.
     Revoked(String),
+    /// The thing is not as it was seen by the one who changes it.
+    ChangedMeanwhile {
+        kind: &'static str,
+        name: String,
+        /// What it was and what it is, in words.
+        changes: String,
+    },
+    /// A key would have expired already.
+    PastExpiry,
+    /// No credit at all was to be given or taken.
+    NoAmount {
+        is_given: bool,
+    },
     /// The thing cannot be deleted now.
     Kept {
         kind: &'static str,
@@ -214,7 +227,7 @@ fn file_cure(kind: ErrorKind) -> &'static str {
 /// Each text says what to do next.
 impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.account_text() {
+        match self.account_text().or_else(|| self.change_text()) {
             Some(text) => f.write_str(&text),
             None => f.write_str(&self.store_text()),
         }
@@ -267,6 +280,30 @@ impl StoreError {
             Self::Full => "the organization has as many kept responses as it may have: delete some, or raise the \
                            bounds in [responses]"
                 .to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// Returns the text of an error of a change that was asked for.
+    fn change_text(&self) -> Option<String> {
+        Some(match self {
+            Self::ChangedMeanwhile {
+                kind,
+                name,
+                changes,
+            } => {
+                format!(
+                    "the {kind} `{name}` was changed meanwhile ({changes}), and nothing was done: look at it again"
+                )
+            }
+            Self::PastExpiry => {
+                "expires is not in the future: accepted is a later time, such as 2031-01-01T00:00:00Z"
+                    .to_owned()
+            }
+            Self::NoAmount { is_given } => {
+                let does = if *is_given { "gives" } else { "takes" };
+                format!("0 {does} nothing; an amount above 0 is accepted")
+            }
             _ => return None,
         })
     }

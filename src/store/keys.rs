@@ -83,7 +83,7 @@ pub struct KeyChange {
 }
 
 /// The SQL that reads keys.
-const SELECT: &str = "SELECT k.id, k.label, p.name AS project, o.name AS organization, k.last_four, \
+pub(super) const SELECT: &str = "SELECT k.id, k.label, p.name AS project, o.name AS organization, k.last_four, \
      k.created_at, k.expires_at, k.revoked_at, k.disabled_at, k.terms, k.debug, m.name AS member \
      FROM api_keys k JOIN projects p ON p.id = k.project_id \
      JOIN organizations o ON o.id = p.organization_id LEFT JOIN members m ON m.id = k.member_id";
@@ -92,6 +92,19 @@ impl IssuedKey {
     /// Returns its state, whether or not it has expired.
     pub fn state(&self) -> KeyState {
         KeyState::from_times(self.disabled_at_ms, self.revoked_at_ms)
+    }
+
+    /// Returns whether it has expired, whatever else it is.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_at_ms.is_some_and(|end_ms| now_ms >= end_ms)
+    }
+
+    /// Returns the word for its state, which is `expired` for one that would be active.
+    pub fn status(&self, now_ms: i64) -> &'static str {
+        match self.state() {
+            KeyState::Active if self.is_expired(now_ms) => "expired",
+            state => state.as_str(),
+        }
     }
 }
 
@@ -263,6 +276,14 @@ impl AccountEditor<'_> {
     }
 }
 
+/// Checks when a key expires; `None`: never. Errors: [`StoreError::PastExpiry`].
+pub fn check_expiry(at_ms: Option<i64>, now_ms: i64) -> Result<(), StoreError> {
+    match at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+        true => Err(StoreError::PastExpiry),
+        false => Ok(()),
+    }
+}
+
 /// Returns the state of a key, and the id of its organization. Errors: [`StoreError::NotFound`].
 pub(super) async fn key_state(
     change: &mut AccountChange,
@@ -314,7 +335,8 @@ pub(super) fn random_key() -> Result<KeyText, StoreError> {
     Ok(KeyText::from_entropy(&entropy))
 }
 
-fn read(row: &AnyRow) -> Result<IssuedKey, StoreError> {
+/// Reads a row of [`SELECT`].
+pub(super) fn read(row: &AnyRow) -> Result<IssuedKey, StoreError> {
     Ok(IssuedKey {
         id: row.try_get("id")?,
         label: row.try_get("label")?,

@@ -2,8 +2,8 @@
 
 use filters::audit::{AuditKind, Verb};
 use filters::money::Usd;
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row};
 
 use super::{
     AccountChange, AccountEditor, Changed, Noted, Store, StoreError, check_name, new_id,
@@ -22,14 +22,16 @@ pub struct Member {
     pub created_at_ms: i64,
 }
 
+/// The SQL that reads members.
+pub(super) const SELECT: &str = "SELECT id, name, budget, created_at FROM members";
+
 impl Store {
     /// Returns all members of an organization, by name.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn members(&self, organization: &str) -> Result<Vec<Member>, StoreError> {
-        let sql = "SELECT id, name, budget, created_at FROM members \
-                   WHERE organization_id = $1 ORDER BY name";
-        self.read_of(organization, sql, read).await
+        let sql = format!("{SELECT} WHERE organization_id = $1 ORDER BY name");
+        self.read_of(organization, AssertSqlSafe(sql), read).await
     }
 
     /// Returns a member of an organization.
@@ -37,9 +39,9 @@ impl Store {
     /// Errors: [`StoreError::NotFound`] for the organization or the member.
     pub async fn member(&self, organization: &str, name: &str) -> Result<Member, StoreError> {
         let organization_id = self.organization(organization).await?.id;
-        let sql = "SELECT id, name, budget, created_at FROM members \
-                   WHERE organization_id = $1 AND name = $2";
-        let query = sqlx::query(sql).bind(&organization_id).bind(name);
+        let sql = format!("{SELECT} WHERE organization_id = $1 AND name = $2");
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(&organization_id);
+        let query = query.bind(name);
         let row = query
             .fetch_optional(&mut self.pool.acquire().await?)
             .await?;
@@ -141,7 +143,8 @@ pub(super) fn budget(text: Option<&str>) -> Result<Option<Usd>, StoreError> {
     budget.map_err(|_| StoreError::Damaged("budget"))
 }
 
-fn read(row: &AnyRow) -> Result<Member, StoreError> {
+/// Reads a row of [`SELECT`].
+pub(super) fn read(row: &AnyRow) -> Result<Member, StoreError> {
     Ok(Member {
         id: row.try_get("id")?,
         name: row.try_get("name")?,

@@ -1,13 +1,16 @@
 //! Organizations.
 
+use std::collections::{BTreeSet, HashMap};
+
 use filters::accounts::{AllowedRegions, Mode, OrganizationStatus, Plan};
 use filters::audit::{AuditKind, Verb};
 use sqlx::any::AnyRow;
-use sqlx::{Row, SqlSafeStr};
+use sqlx::{AssertSqlSafe, Row, SqlSafeStr};
 
 use super::connections::Connected;
 use super::projects::insert_project;
 use super::regions;
+use super::snapshot::select;
 use super::{
     AccountChange, AccountEditor, Changed, DEFAULT_PROJECT, NewProject, Noted, Store, StoreError,
     check_name, new_id, parse_column, rename,
@@ -29,12 +32,15 @@ pub struct Organization {
     pub exports_content: bool,
 }
 
+/// The columns of an organization.
+pub(super) const COLUMNS: &str =
+    "id, name, plan, status, held_at, created_at, regions, export_content";
+
 impl Store {
     /// Returns all organizations, by name.
     pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        let sql = "SELECT id, name, plan, status, held_at, created_at, regions, export_content \
-                   FROM organizations ORDER BY name";
-        let rows = sqlx::query(sql)
+        let sql = format!("SELECT {COLUMNS} FROM organizations ORDER BY name");
+        let rows = sqlx::query(AssertSqlSafe(sql))
             .fetch_all(&mut self.pool.acquire().await?)
             .await?;
         rows.iter().map(read).collect()
@@ -44,6 +50,17 @@ impl Store {
     pub async fn organization(&self, name: &str) -> Result<Organization, StoreError> {
         let mut connection = self.pool.acquire().await?;
         find(&mut connection, name).await
+    }
+
+    /// Returns the names of the organizations with these ids, by id.
+    pub async fn organization_names(
+        &self,
+        ids: &BTreeSet<String>,
+    ) -> Result<HashMap<String, String>, StoreError> {
+        let sql = "SELECT id, name FROM organizations WHERE id IN (SELECT value ->> 0 FROM {rows})";
+        let rows = select(&mut self.pool.acquire().await?, sql, ids).await?;
+        let name = |row: &AnyRow| Ok((row.try_get("id")?, row.try_get("name")?));
+        rows.iter().map(name).collect()
     }
 
     /// Reads the rows of an organization. `$1` is its id. Errors: [`StoreError::NotFound`].
@@ -239,9 +256,8 @@ pub(super) async fn find(
     connection: &mut Connected,
     name: &str,
 ) -> Result<Organization, StoreError> {
-    let sql = "SELECT id, name, plan, status, held_at, created_at, regions, export_content \
-               FROM organizations WHERE name = $1";
-    let row = sqlx::query(sql)
+    let sql = format!("SELECT {COLUMNS} FROM organizations WHERE name = $1");
+    let row = sqlx::query(AssertSqlSafe(sql))
         .bind(name)
         .fetch_optional(connection)
         .await?;
@@ -257,7 +273,8 @@ pub(super) fn organization_status(status: &str, held_at: Option<i64>) -> Organiz
     }
 }
 
-fn read(row: &AnyRow) -> Result<Organization, StoreError> {
+/// Reads a row of [`COLUMNS`].
+pub(super) fn read(row: &AnyRow) -> Result<Organization, StoreError> {
     Ok(Organization {
         id: row.try_get("id")?,
         name: row.try_get("name")?,

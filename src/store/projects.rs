@@ -179,7 +179,7 @@ impl AccountEditor<'_> {
 }
 
 /// The SQL that reads projects.
-const SELECT: &str =
+pub(super) const SELECT: &str =
     "SELECT id, name, mode, cache_ttl_s, experiments, status, created_at, regions FROM projects";
 
 /// Inserts a project within a change.
@@ -254,7 +254,8 @@ pub(super) fn cache_ttl_s(stored: Option<i64>) -> Result<Option<u32>, StoreError
     read.map_err(|_| StoreError::Damaged("cache_ttl_s"))
 }
 
-fn read(row: &AnyRow) -> Result<Project, StoreError> {
+/// Reads a row of [`SELECT`].
+pub(super) fn read(row: &AnyRow) -> Result<Project, StoreError> {
     Ok(Project {
         id: row.try_get("id")?,
         name: row.try_get("name")?,

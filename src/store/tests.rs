@@ -93,6 +93,7 @@ macro_rules! on_both {
     };
 }
 
+mod account_pages;
 mod apply;
 mod audit;
 mod bulk;
@@ -101,6 +102,7 @@ mod changes;
 mod credit;
 mod feed;
 mod files;
+mod large_past;
 mod ledger;
 mod lifecycle;
 mod limits;
@@ -112,6 +114,7 @@ mod recovery;
 mod responses;
 mod sessions;
 mod snapshots;
+mod spending;
 mod spent;
 mod sums;
 mod transfer;

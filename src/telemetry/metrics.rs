@@ -11,6 +11,7 @@ use prometheus::{
     IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
+use super::load::{LoadHistory, LoadMetrics, LoadSample};
 use super::reload::{ReloadMetrics, ReloadStatus};
 
 /// Replies of models take from milliseconds to minutes.
@@ -121,6 +122,8 @@ pub struct Metrics {
     /// Log lines dropped because the reader was too slow.
     pub log_dropped: IntCounter,
     pub log_export: LogExportMetrics,
+    /// The last hour.
+    pub load: LoadHistory,
 }
 
 /// The export of logs.
@@ -175,7 +178,7 @@ pub struct AttemptCounts {
 }
 
 /// The labels of status classes. A request without a response has `none`.
-const STATUS_CLASSES: [&str; 5] = ["none", "2xx", "3xx", "4xx", "5xx"];
+pub(super) const STATUS_CLASSES: [&str; 5] = ["none", "2xx", "3xx", "4xx", "5xx"];
 
 /// The metrics of all routes of a route table, by their index.
 pub struct RouteMetrics(Box<[OneRoute]>);
@@ -255,6 +258,7 @@ impl Metrics {
             spans: counters(&r, "weirgate_spans_total", "Spans of traces (telemetry): exported, rejected (the collector did not take them), failed (no export succeeded), dropped (too many waited).", &["outcome"])?,
             log_dropped: register(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
             log_export: log_export_metrics(&r)?,
+            load: LoadHistory::default(),
             rows: r.rows.into_inner(),
             registry: r.registry,
         })
@@ -338,6 +342,19 @@ impl Metrics {
         let families = self.requests.collect();
         let series = families.iter().flat_map(|family| family.get_metric());
         series.map(|it| it.get_counter().get_value() as u64).sum()
+    }
+
+    /// Returns what was counted of routes and providers since the start. Cost: some microseconds for each series.
+    pub fn load_sample(&self) -> LoadSample {
+        LoadSample::read(&LoadMetrics {
+            requests: &self.requests,
+            request_seconds: &self.request_seconds,
+            attempts: &self.attempts,
+            first_event_seconds: &self.first_event_seconds,
+            first_byte_seconds: &self.first_byte_seconds,
+            tokens: &self.tokens,
+            cost: &self.cost,
+        })
     }
 
     /// Returns the attempts at each provider.

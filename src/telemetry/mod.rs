@@ -1,5 +1,7 @@
-//! Metrics, log lines and traces for operators.
+//! Metrics, log lines, calls in memory and traces for operators.
 
+pub mod calls;
+pub mod load;
 pub mod logging;
 pub mod metrics;
 pub mod reload;

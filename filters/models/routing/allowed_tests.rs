@@ -135,6 +135,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         is_billed: true,
         keyed: &names().set(["c", "b"]),
         explains: false,
+        explains_faults: false,
     };
     let wide = WireLimits::WIDEST;
     let plan = plan(

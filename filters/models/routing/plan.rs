@@ -44,7 +44,10 @@ pub struct PlanInputs<'a> {
     pub is_billed: bool,
     /// Providers for which the caller has BYOK keys. They go first. Source: docs/facts/model-gateway.md 4.1.
     pub keyed: &'a ProviderSet,
+    /// Whether the plan says why it is what it is.
     pub explains: bool,
+    /// Whether a fault says so too, where the plan would.
+    pub explains_faults: bool,
 }
 
 /// The attempts of one request.
@@ -98,7 +101,7 @@ impl LeftOut {
 ///
 /// `wire` returns the limits of a mapping's wire for the operation, and `priority` the preference of a provider, by its
 /// number. Errors: 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
-/// If the plan is to be explained, they say in `metadata.route` what was left out.
+/// If faults are to be explained, they say in `metadata.route` what was left out.
 pub fn plan(
     request: &ModelRequest,
     mut resolved: Resolved,
@@ -111,7 +114,9 @@ pub fn plan(
     let mut left_out = Vec::new();
     let planned = try_plan(request, resolved, inputs, &mut left_out, &wire, &priority);
     let mut plan = match planned {
-        Err(fault) if inputs.explains => return Err(explain_unplanned(fault, &barred, &left_out)),
+        Err(fault) if inputs.explains && inputs.explains_faults => {
+            return Err(explain_unplanned(fault, &barred, &left_out));
+        }
         planned => planned?,
     };
     plan.left_out = left_out;

@@ -93,6 +93,7 @@ fn inputs(health: &Health) -> PlanInputs<'_> {
         is_billed: true,
         keyed: ProviderSet::EMPTY,
         explains: false,
+        explains_faults: true,
     }
 }
 

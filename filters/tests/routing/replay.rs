@@ -190,6 +190,7 @@ impl Replay {
             is_billed: true,
             keyed: ProviderSet::EMPTY,
             explains: false,
+            explains_faults: false,
         };
         let planned = plan(
             &request,

@@ -44,7 +44,10 @@ fn an_unknown_section_is_refused_with_what_was_meant() {
 #[test]
 fn an_unknown_key_like_no_other_lists_what_there_is() {
     let problem = only("[admin]\nzzz = 1\n");
-    assert_eq!(problem.cure, "take it out, or use one of: address, token");
+    assert_eq!(
+        problem.cure,
+        "take it out, or use one of: address, token, write"
+    );
 }
 
 #[test]

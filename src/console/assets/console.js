@@ -33,11 +33,13 @@ document.addEventListener("htmx:afterOnLoad", found);
 
 // Follows server-sent events: <tbody data-follow="URL" data-max="200">. Each `row` replaces the element with its id, or comes
 // to the top. An element of `note` replaces the one with its id anywhere in the page. Without a session the server answers 401.
+// After a pause, or where a browser has given up, the id of the last event goes along as `last`.
 function follow(list) {
   const max = Number(list.dataset.max || 200);
   let source = null;
+  let last = "";
   const start = () => {
-    source = new EventSource(list.dataset.follow);
+    source = new EventSource(list.dataset.follow + (last && `&last=${encodeURIComponent(last)}`));
     source.addEventListener("open", found);
     source.addEventListener("error", async () => {
       lost();
@@ -47,8 +49,12 @@ function follow(list) {
       if (answer !== null && (answer.type === "opaqueredirect" || answer.status === 401)) return signIn();
       setTimeout(start, 2000);
     });
-    source.addEventListener("row", (event) => put(event.data, list, max));
-    source.addEventListener("note", (event) => put(event.data, null, 0));
+    const take = (into) => (event) => {
+      last = event.lastEventId;
+      put(event.data, into, max);
+    };
+    source.addEventListener("row", take(list));
+    source.addEventListener("note", take(null));
   };
   start();
   const pause = document.querySelector(`[data-pauses="${list.id}"]`);

@@ -27,7 +27,25 @@ pub(super) struct Slot {
     pub(super) current: ArcSwapOption<LoadedDatafile>,
     /// Locked during a fetch.
     pub(super) fetch_state: tokio::sync::Mutex<FetchState>,
+    /// The last fetch that has ended.
+    pub(super) last_fetch: ArcSwapOption<LastFetch>,
     used_ms: AtomicU64,
+}
+
+/// A fetch that has ended.
+pub(super) struct LastFetch {
+    pub(super) at: Instant,
+    /// Why it brought no usable datafile, in the words of the log.
+    pub(super) error: Option<String>,
+}
+
+impl Slot {
+    /// Keeps how a fetch has ended.
+    pub(super) fn end_fetch(&self, error: Option<String>) {
+        let at = Instant::now();
+        self.last_fetch
+            .store(Some(Arc::new(LastFetch { at, error })));
+    }
 }
 
 /// The state of a key between two fetches.

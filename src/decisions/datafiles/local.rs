@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
@@ -19,6 +19,7 @@ use pingora::services::background::BackgroundService;
 use super::announcer::Announcer;
 use super::deferred_drop::drop_later;
 use super::loaded::LoadedDatafile;
+use super::state::{DatafileOrigin, DatafileRefresh, DatafileState};
 use crate::config::{Datafile, DecisionsConfig};
 use crate::decisions::mutex::lock;
 use crate::telemetry::metrics::Metrics;
@@ -120,6 +121,26 @@ impl LocalDatafiles {
         slot.current
             .load_full()
             .map_or(ProjectLookup::Unusable, ProjectLookup::Project)
+    }
+
+    /// Returns what is known of each datafile. Waits for no file that is being read.
+    pub fn states(&self) -> Vec<DatafileState> {
+        let state = |key: &str, slot: &LocalSlot| {
+            let last = slot.last_try.try_lock();
+            let (origin, interval) = match &slot.datafile {
+                Datafile::Sandbox => (DatafileOrigin::BuiltIn, None),
+                Datafile::File(path) => (DatafileOrigin::File(path.clone()), Some(WATCH_INTERVAL)),
+            };
+            let refresh = DatafileRefresh {
+                is_running: matches!(last, Err(TryLockError::WouldBlock)),
+                error: last.ok().and_then(|last| last.error.clone()),
+                age: None,
+                interval,
+            };
+            DatafileState::new(key, (origin, refresh), slot.current.load_full())
+        };
+        let slots = self.slots.iter();
+        slots.map(|(key, slot)| state(key, slot)).collect()
     }
 
     /// Loads the changed files. Returns the replaced datafiles, because freeing them takes time.

@@ -8,3 +8,4 @@ pub mod loaded;
 pub mod local;
 pub mod negative_cache;
 pub mod remote;
+pub mod state;

@@ -52,15 +52,26 @@ impl NegativeCache {
 
     /// Returns the result for a key that need not be fetched again.
     pub(super) fn find(&self, key: &str) -> Option<ProjectLookup> {
-        let (failure, at) = lock(&self.by_key).get(&digest(key)).copied()?;
-        let (period, found) = match failure {
-            FetchFailure::Refused(status) => (self.refused_for, ProjectLookup::Refused(status)),
-            FetchFailure::Failed => (
-                Duration::from_secs(DATAFILE_RETRY_AFTER_S.into()),
-                ProjectLookup::Unusable,
-            ),
+        let failure = lock(&self.by_key).get(&digest(key)).copied()?;
+        self.is_current(&failure).then_some(match failure.0 {
+            FetchFailure::Refused(status) => ProjectLookup::Refused(status),
+            FetchFailure::Failed => ProjectLookup::Unusable,
+        })
+    }
+
+    /// Returns the number of keys that need not be fetched again.
+    pub(super) fn count(&self) -> usize {
+        let by_key = lock(&self.by_key);
+        let current = by_key.values().filter(|failure| self.is_current(failure));
+        current.count()
+    }
+
+    fn is_current(&self, (failure, at): &(FetchFailure, Instant)) -> bool {
+        let period = match failure {
+            FetchFailure::Refused(_) => self.refused_for,
+            FetchFailure::Failed => Duration::from_secs(DATAFILE_RETRY_AFTER_S.into()),
         };
-        (at.elapsed() < period).then_some(found)
+        at.elapsed() < period
     }
 
     /// Adds a key.

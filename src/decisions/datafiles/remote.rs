@@ -29,6 +29,7 @@ use super::disk_cache::DiskCache;
 use super::loaded::LoadedDatafile;
 use super::local::{ProjectLookup, key_hint};
 use super::negative_cache::{FetchFailure, NegativeCache};
+use super::state::{DatafileOrigin, DatafileRefresh, DatafileState};
 use crate::config::DecisionsConfig;
 use crate::decisions::mutex::lock;
 use crate::outbound::{self, Outbound};
@@ -130,6 +131,30 @@ impl RemoteDatafiles {
     /// Returns whether a key needs no fetch.
     pub fn is_known(&self, sdk_key: &str) -> bool {
         self.find_cached(sdk_key).is_some()
+    }
+
+    /// Returns what is known of each datafile that is in memory.
+    pub fn states(&self) -> Vec<DatafileState> {
+        let host = reqwest::Url::parse(&self.template).ok();
+        let host = host.and_then(|url| url.host_str().map(str::to_owned));
+        let state = |key: &str, slot: &Slot| {
+            let last = slot.last_fetch.load_full();
+            let origin = DatafileOrigin::Host(host.clone().unwrap_or_default());
+            let refresh = DatafileRefresh {
+                is_running: slot.fetch_state.try_lock().is_err(),
+                error: last.as_ref().and_then(|last| last.error.clone()),
+                age: last.map(|last| last.at.elapsed()),
+                interval: Some(self.poll_interval),
+            };
+            DatafileState::new(key, (origin, refresh), slot.current.load_full())
+        };
+        let all = self.cache.all();
+        all.iter().map(|(key, slot)| state(key, slot)).collect()
+    }
+
+    /// Returns the number of SDK keys whose first fetch has just failed.
+    pub fn failed_keys(&self) -> usize {
+        self.negative_cache.count()
     }
 
     /// Refreshes the datafiles of all keys that begin with one of `prefixes`.
@@ -238,8 +263,14 @@ impl RemoteDatafiles {
     async fn fetch(&self, key: &str, slot: &Slot, state: &mut FetchState) -> Option<StatusCode> {
         let is_first = slot.current.load().is_none();
         let error = match self.request(key, state.modified.as_deref()).await {
-            SourceReply::Unchanged => return None,
-            SourceReply::Refused(status) => return Some(status),
+            SourceReply::Unchanged => {
+                slot.end_fetch(None);
+                return None;
+            }
+            SourceReply::Refused(status) => {
+                slot.end_fetch(Some(format!("the source answered {status}")));
+                return Some(status);
+            }
             SourceReply::Datafile(text, modified) => match self.parse(text.clone()).await {
                 Ok(loaded) => {
                     let loaded = Arc::new(loaded);
@@ -247,6 +278,7 @@ impl RemoteDatafiles {
                     replaced.into_iter().for_each(drop_later);
                     self.announcer.announce(key, &loaded);
                     state.modified = modified;
+                    slot.end_fetch(None);
                     self.metrics.count_datafile("loaded");
                     self.disk_cache.write(key, &text).await;
                     return None;
@@ -257,6 +289,7 @@ impl RemoteDatafiles {
         };
         self.metrics.count_datafile("refused");
         log::warn!("datafile of {}: {error}", key_hint(key));
+        slot.end_fetch(Some(error));
         if is_first
             && let Some(text) = self.disk_cache.read(key).await
             && let Ok(loaded) = self.parse(text.into()).await

@@ -2,4 +2,5 @@
 
 pub mod odp;
 pub mod queue;
+pub mod recent;
 pub mod spool;

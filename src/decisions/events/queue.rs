@@ -19,6 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::recent::RecentEvents;
 use super::spool::{self, EventSpool, LeftFile};
 use crate::config::DecisionsConfig;
 use crate::outbound::{self, Outbound};
@@ -57,6 +58,7 @@ struct Queue {
     capacity: usize,
     /// How the dispatcher sends.
     delivery: Arc<watch::Sender<Delivery>>,
+    recent: Arc<RecentEvents>,
 }
 
 /// How events are sent.
@@ -123,6 +125,12 @@ impl EventQueue {
     /// Returns whether events are sent. If not, callers need not make them, and [`Self::count_unsent`] counts them.
     pub fn is_on(&self) -> bool {
         self.delivery.is_some()
+    }
+
+    /// Returns the events that were queued last, or `None` if none are sent.
+    pub fn recent(&self) -> Option<&RecentEvents> {
+        let queue = self.queue.as_ref().filter(|_| self.is_on());
+        queue.map(|queue| &*queue.recent)
     }
 
     /// Counts events that are not sent.
@@ -200,11 +208,13 @@ fn open(state_dir: &Path, capacity: usize, delivery: &Delivery) -> (Queue, Dispa
     let (sender, items) = unbounded_channel();
     let (spool, left) = EventSpool::open(state_dir);
     let (changes, changed) = watch::channel(delivery.clone());
+    let recent = Arc::new(RecentEvents::default());
     let queue = Queue {
         items: sender,
         permits: Arc::new(ConcurrencyLimit::new(capacity)),
         capacity,
         delivery: Arc::new(changes),
+        recent: Arc::clone(&recent),
     };
     let dispatcher = Dispatcher {
         items,
@@ -213,6 +223,7 @@ fn open(state_dir: &Path, capacity: usize, delivery: &Delivery) -> (Queue, Dispa
         waiting: QueueState::default(),
         left: left.into(),
         spool,
+        recent,
     };
     (queue, dispatcher)
 }
@@ -366,6 +377,7 @@ pub struct Dispatcher {
     waiting: QueueState,
     left: VecDeque<LeftFile>,
     spool: EventSpool,
+    recent: Arc<RecentEvents>,
 }
 
 impl Dispatcher {
@@ -389,7 +401,10 @@ impl Dispatcher {
                 .as_mut()
                 .map(|batch| Pin::new(&mut batch.delivery));
             tokio::select! {
-                Some(item) = self.items.recv() => self.waiting.push(item),
+                Some(item) = self.items.recv() => {
+                    self.recent.record(&item.head, &item.visitor);
+                    self.waiting.push(item);
+                }
                 Some(()) = OptionFuture::from(delivery) => self.finish_batch(in_flight.take()),
                 Ok(()) = self.changed.changed() => {
                     // A batch for another backend is sent anew, with the same ids.

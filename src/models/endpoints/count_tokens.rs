@@ -115,6 +115,7 @@ impl CountTokens {
             session: None,
             no_fallback: false,
             explains: false,
+            notes_plan: false,
             now_ms: request.now_ms,
             now_s: request.now_ms / 1000,
         };

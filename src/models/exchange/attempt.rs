@@ -318,7 +318,12 @@ impl Attempt {
     }
 
     /// Returns the attempt's entry in `metadata.routing`.
-    pub(super) fn record(&self, call: &Call, failure: Option<&Failure>) -> Option<AttemptRecord> {
+    pub(super) fn record(
+        &self,
+        call: &Call,
+        info: &RequestInfo,
+        failure: Option<&Failure>,
+    ) -> Option<AttemptRecord> {
         let deployment = self.deployment(call)?;
         let key = self.credential(call);
         let own = key.and_then(|key| key.byok.as_ref());
@@ -331,6 +336,7 @@ impl Attempt {
             credential_source: if own.is_some() { "byok" } else { "platform" },
             provider_key: own.map(|own| (Arc::clone(&own.id), Arc::clone(&own.label))),
             owed: None,
+            ran: self.times.run(info),
         })
     }
 
@@ -360,8 +366,9 @@ impl Attempt {
         failure: &Failure,
         owed: Option<Owed>,
     ) {
+        let record = self.record(call, info, Some(failure));
         self.send_span(call, info, AttemptEnd::Failed(failure));
-        let Some(record) = self.record(call, Some(failure)) else {
+        let Some(record) = record else {
             return;
         };
         let record = AttemptRecord { owed, ..record };

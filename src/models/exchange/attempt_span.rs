@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use filters::models::metadata::AttemptRun;
 use filters::models::request::ModelRequest;
 use filters::models::usage::Settlement;
 use filters::models::wires::{Failure, FailureKind};
@@ -59,6 +60,19 @@ impl AttemptTimes {
         let begun = self.begun.filter(|_| self.first_byte.is_none())?;
         self.first_byte = Some(now);
         Some(now.saturating_duration_since(begun))
+    }
+
+    /// Returns when an attempt that ends now ran, or `None` if it was not begun.
+    pub(super) fn run(&self, info: &RequestInfo) -> Option<AttemptRun> {
+        let since = |at: Instant| {
+            let us = at.saturating_duration_since(info.started).as_micros();
+            u64::try_from(us).unwrap_or(u64::MAX)
+        };
+        Some(AttemptRun {
+            begun_us: since(self.begun?),
+            answered_us: self.first_byte.map(since),
+            ended_us: since(info.now),
+        })
     }
 
     /// Returns the attempt's place in the trace of the request, if that is traced.

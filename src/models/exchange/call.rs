@@ -59,8 +59,10 @@ pub(super) struct Call {
     pub(super) fault: Option<Fault>,
     /// The candidates that cannot serve the request, according to the plan or their wires.
     pub(super) left_out: Vec<LeftOut>,
-    /// The reasons of the plan, if the client asks for them.
+    /// The reasons of the plan, if the client asks for them or an operator follows the calls.
     pub(super) explanation: Option<Box<Explanation>>,
+    /// Whether the client asks for them.
+    pub(super) tells_plan: bool,
     pub(super) caching: Caching,
     /// The impression of the experiment, until a model is asked or a stored reply is replayed.
     pub(super) impression: Option<SendImpression>,
@@ -125,7 +127,7 @@ pub(super) struct Timing {
 impl Call {
     /// Adds the reasons of the plan to a fault, if the client asks for them.
     pub(super) fn explain(&self, fault: Fault) -> Fault {
-        match &self.explanation {
+        match self.explanation.as_ref().filter(|_| self.tells_plan) {
             Some(explanation) => explanation.add_to(fault, &self.left_out),
             None => fault,
         }
@@ -133,7 +135,7 @@ impl Call {
 
     /// Returns the reasons of the plan as JSON, if the client asks for them.
     pub(super) fn route(&self) -> Option<Vec<u8>> {
-        let explanation = self.explanation.as_ref()?;
+        let explanation = self.explanation.as_ref().filter(|_| self.tells_plan)?;
         let mut out = Vec::new();
         explanation.write(&self.left_out, &mut out);
         Some(out)

@@ -275,6 +275,7 @@ fn not_attempted(attempt: &PlannedAttempt) -> AttemptRecord {
         },
         provider_key: None,
         owed: None,
+        ran: None,
     }
 }
 

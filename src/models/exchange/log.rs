@@ -1,7 +1,10 @@
 //! A call's members of the log line. Source: docs/interface.md, Logs.
 
+use std::time::Duration;
+
 use filters::json::Object;
 use filters::models::exported_content;
+use filters::models::metadata::{AttemptRun, write_usage};
 use filters::models::routing::allowed::OUTSIDE_REGIONS;
 use filters::models::routing::plan::LeftOut;
 use filters::money::Cost;
@@ -77,6 +80,20 @@ impl Call {
         self.billing.write_log(line);
     }
 
+    /// Writes tokens and cost by part.
+    pub(super) fn write_details(&self, line: &mut Object<'_>) {
+        if let Some(settled) = self.billing.total() {
+            line.value("usage", |out| write_usage(&settled, out));
+        }
+    }
+
+    /// Writes why its providers were chosen, if the plan has noted it.
+    pub(super) fn write_plan(&self, line: &mut Object<'_>) {
+        if let Some(explanation) = &self.explanation {
+            line.value("plan", |out| explanation.write(&self.left_out, out));
+        }
+    }
+
     /// Writes what is asked and what is answered, if the export of logs gets it.
     pub(super) fn write_content(&self, last: &Attempt, line: &mut Object<'_>) {
         if !self.exports_content {
@@ -119,7 +136,16 @@ fn write_cost(key: &'static str, cost: &Cost, line: &mut Object<'_>) {
     });
 }
 
-/// Writes the attempts: the entries of `metadata.routing`, and the causes of the failed ones.
+/// Writes when an attempt ran, since the request began.
+fn write_run(attempt: &mut Object<'_>, ran: AttemptRun) {
+    log_ms(attempt, "begun_ms", Duration::from_micros(ran.begun_us));
+    if let Some(answered_us) = ran.answered_us {
+        log_ms(attempt, "answered_ms", Duration::from_micros(answered_us));
+    }
+    log_ms(attempt, "ended_ms", Duration::from_micros(ran.ended_us));
+}
+
+/// Writes the attempts: the entries of `metadata.routing`, when they ran, and the causes of the failed ones.
 fn write_attempts(log: &AttemptLog, out: &mut Vec<u8>) {
     // Of the records without success, only the last may have no failure: the retry budget refused it.
     let mut failures = log.failures.iter();
@@ -131,6 +157,9 @@ fn write_attempts(log: &AttemptLog, out: &mut Vec<u8>) {
             out.push(b',');
         }
         record.write_with(out, |attempt| {
+            if let Some(ran) = record.ran {
+                write_run(attempt, ran);
+            }
             if let Some(failure) = failure {
                 attempt.value("cause", |out| failure.write_cause(out));
             }

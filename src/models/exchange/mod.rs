@@ -129,6 +129,7 @@ impl ModelExchange {
             fault: None,
             left_out: selection.plan.left_out.clone(),
             explanation: None,
+            tells_plan: false,
             caching: Default::default(),
             impression: None,
             turns: None,
@@ -172,9 +173,10 @@ impl ModelExchange {
         self.call.upload = upload;
     }
 
-    /// Makes the response state the reasons of the plan.
-    pub fn set_explanation(&mut self, explanation: Option<Box<Explanation>>) {
+    /// Sets the reasons of the plan, and whether the response states them.
+    pub fn set_explanation(&mut self, explanation: Option<Box<Explanation>>, tells: bool) {
         self.call.explanation = explanation;
+        self.call.tells_plan = tells;
     }
 
     /// Adds the reasons of the plan to a fault, if the client asks for them.
@@ -272,6 +274,8 @@ impl Exchange for ModelExchange {
         match part {
             LogPart::BeforeStatus => {}
             LogPart::AfterSizes => self.call.write_log(&self.running, info, line),
+            LogPart::Details => self.call.write_details(line),
+            LogPart::Plan => self.call.write_plan(line),
             LogPart::Content => self.call.write_content(&self.running, line),
         }
     }

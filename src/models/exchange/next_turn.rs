@@ -68,7 +68,7 @@ impl ModelExchange {
     /// Charges a turn, and keeps what it says for the next step.
     fn close_turn(&mut self, info: &RequestInfo, wants_search: bool) -> Option<Box<Error>> {
         self.cancel_hedge(info);
-        let record = self.running.record(&self.call, None)?;
+        let record = self.running.record(&self.call, info, None)?;
         self.call.log.records.push(record);
         self.running.reader.complete();
         let receipt = self.settle(info, CallOutcome::Completed);

@@ -146,6 +146,11 @@ async fn run(
     let settlement = exchange.call.billing.settlement().cloned();
     let records = exchange.call.log.records;
     let record = records.into_iter().rev().find(|record| record.succeeded);
+    // Its times count from the beginning of this request, and not of the client's.
+    let record = record.map(|record| AttemptRecord {
+        ran: None,
+        ..record
+    });
     Ok(OwnReply {
         body,
         settlement,

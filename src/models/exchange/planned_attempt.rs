@@ -52,10 +52,12 @@ impl PlannedCall {
             let message = "the provider has no key for this region";
             let fault = Fault::new(FaultKind::ModelNotFound, message).with_param("model");
             let plan = &selection.plan;
-            return Err(match &plan.explanation {
-                Some(explanation) => explanation.add_to(fault, &plan.left_out),
-                None => fault,
-            });
+            return Err(
+                match plan.explanation.as_ref().filter(|_| context.explains) {
+                    Some(explanation) => explanation.add_to(fault, &plan.left_out),
+                    None => fault,
+                },
+            );
         }
         Ok(Self {
             selection,
@@ -81,6 +83,7 @@ impl PlannedCall {
             session: None,
             no_fallback,
             explains: false,
+            notes_plan: false,
             now_ms: models.clock.ms_at(now),
             now_s: info.unix_s(),
         };

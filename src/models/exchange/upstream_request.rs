@@ -150,6 +150,9 @@ impl ModelExchange {
         let Some(deployment) = running.deployment(call) else {
             return;
         };
+        if let Some(open) = &info.open_call {
+            open.attempt(&deployment.model.id, &deployment.provider.name);
+        }
         let planner = &self.models.planner;
         let measured = planner.begin_attempt(deployment.index, call.request.is_stream, now_ms);
         let has_next = running.cursor.attempt + 1 < call.attempts.len();

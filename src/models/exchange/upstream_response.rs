@@ -167,6 +167,7 @@ impl ModelExchange {
             if self.call.timing.first_content.is_none() {
                 self.cancel_hedge(info);
                 self.call.timing.first_content = Some(info.now);
+                info.open_call.as_ref().inspect(|call| call.content());
                 self.record_content(info);
             }
             self.hold_session(info);
@@ -196,7 +197,7 @@ impl ModelExchange {
     /// Ends a complete response: settles the usage, and writes usage and metadata.
     fn complete(&mut self, info: &RequestInfo) {
         if !self.is_judged() {
-            let record = self.running.record(&self.call, None);
+            let record = self.running.record(&self.call, info, None);
             self.call.log.records.extend(record);
         }
         self.running.reader.end_text(true);

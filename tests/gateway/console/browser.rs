@@ -3,22 +3,41 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::Browser;
+use super::live::ask_as;
 use crate::models::fronts::chat_completions::{PLAIN, reply};
+use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
+use crate::support::client::ask;
+use crate::support::flags::post;
 use crate::support::process::{MODELS, Process, serve_in};
 use crate::support::program_path;
-use crate::support::upstream::Upstream;
+use crate::support::script::Reply;
+use crate::support::upstream::{Received, Upstream};
 
 /// Pages that the navigation does not name.
-const PATHS: [&str; 3] = [
+const PATHS: [&str; 14] = [
+    "/console?period=month&by=organization",
+    "/console/money?period=day&by=key",
+    "/console/money/organization?name=acme",
+    "/console/live?status=5xx",
+    "/console/calls",
+    "/console/calls/looked-at",
+    "/console/sessions/s1?organization=acme",
+    "/console/audit?action=key",
     "/console/models/chat",
     "/console/models/route",
+    "/console/flags/b7ad567477c83756aab9a542b2be04f7",
+    "/console/flags/b7ad567477c83756aab9a542b2be04f7?user=ada&attributes=%7B%22country%22%3A%22DE%22%7D",
+    "/console/flags/b7ad567477c83756aab9a542b2be04f7?flag=checkout&user=ada",
     "/console/nothing",
 ];
+/// A key of a project with the built-in datafile, whose digest is in the paths above.
+const SDK_KEY: &str = "sandbox";
 /// Looks at the views.
 const LOOKS: [&str; 3] = [
     "every_view_pleases_in_both_themes_and_widths",
@@ -49,14 +68,45 @@ fn run(checks: &[&str], address: &str, env: &[(&str, &str)]) {
     assert_eq!(passed, checks.len(), "{out}");
 }
 
+/// The message that a provider does not answer.
+const BREAK: &str = "break";
+
+fn breaks(request: &Received) -> Reply {
+    match String::from_utf8_lossy(&request.body).contains(BREAK) {
+        true => Reply::json(503, "{}").before(Duration::from_millis(20)),
+        false => reply(),
+    }
+}
+
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_person_looks_at_every_view() {
-    let upstream = Upstream::always(reply());
-    let gateway = Gateway::between(&upstream.url(), &upstream.url());
-    for _ in 0..5 {
+    let (first, second) = (Upstream::answering(breaks), Upstream::always(reply()));
+    let url = second.url();
+    let products = format!(
+        "[graph]\nupstream = \"{url}\"\nwindow_s = 3600\n[[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"k1\"]\n\
+         limits = {{ \"POST /content/v2\" = 2 }}\n[decisions]\nevent_url = \"{url}/events\"\n\
+         [[decisions.projects]]\nsdk_key = \"{SDK_KEY}\"\ndatafile = \"sandbox\"\n\
+         [admin]\nwrite = true\n"
+    );
+    let gateway = Gateway::with(&first.url(), &url, &products);
+    for _ in 0..4 {
         assert_eq!(gateway.chat(PLAIN).status(), 200);
     }
+    let named = [
+        ("x-session-id", "s1"),
+        ("x-claude-code-agent-id", "reviewer"),
+    ];
+    let breaking = PLAIN.replace("Hi", BREAK);
+    let answer = ask_as(&gateway, "looked-at", &breaking, &named);
+    assert_eq!(answer.status(), 200);
+    assert_eq!(gateway.chat("{").status(), 400);
+    for status in [200, 200, 429] {
+        let query = Ask::post("/content/v2?auth=k1", "{}");
+        assert_eq!(ask(gateway.address(), &query).status(), status);
+    }
+    let user = json!({"userId": "ada", "userAttributes": {"country": "DE"}});
+    assert_eq!(post(&gateway, "/v1/decide", &user).status(), 200);
     // The first visit makes the session of this machine.
     Browser::new(&gateway).page("/console");
     let address = format!("http://{}/console", gateway.admin());
@@ -82,7 +132,7 @@ fn an_open_page_outlives_the_process() {
     let process = Process::start_by(with_address, "", MODELS);
     let server = json!({
         "pid": process.child.id(),
-        "program": program_path(),
+        "program": program_path().to_string_lossy(),
         "args": ["serve", "-c", "weirgate.toml"],
         "cwd": process.folder.path(),
         "path": "/console/live",

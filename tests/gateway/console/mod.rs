@@ -1,9 +1,17 @@
 //! The console on the operator's listener.
 
 mod access;
+mod audit;
 mod browser;
+mod calls;
+mod flags;
+mod limits;
 mod link;
+mod live;
 mod models;
+mod money;
+mod money_changes;
+mod overview;
 mod playground;
 
 use crate::support::ask::Ask;
@@ -72,4 +80,32 @@ pub(super) fn field(page: &str, name: &str) -> Option<String> {
     let start = format!("name=\"{name}\" value=\"");
     let from = page.find(&start)? + start.len();
     Some(page[from..].split('"').next().unwrap().to_owned())
+}
+
+/// The text of a piece of a page, as a person reads it.
+pub(super) fn html_text(html: &str) -> String {
+    let mut text = String::new();
+    for (at, part) in html.split('<').enumerate() {
+        text.push_str(match at {
+            0 => part,
+            _ => part.split_once('>').map_or("", |(_, text)| text),
+        });
+    }
+    let text = text
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"");
+    text.replace("&amp;", "&").trim().to_owned()
+}
+
+/// The rows of all tables of a piece of a page, each as the texts of its cells.
+pub(super) fn table_rows(html: &str) -> Vec<Vec<String>> {
+    let rows = html.split("<tr>").skip(1);
+    let cells = |row: &str| {
+        let row = row.split("</tr>").next().unwrap().replace("<th", "<td");
+        let cells = row.split("<td").skip(1);
+        let cells = cells.map(|cell| html_text(cell.split_once('>').unwrap().1));
+        cells.collect()
+    };
+    rows.map(cells).collect()
 }

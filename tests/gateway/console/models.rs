@@ -72,7 +72,7 @@ fn a_request_is_explained_as_the_command_does() {
         "the cheap one is first: {page}"
     );
     let tools = r#"{"model":"priced","messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":{"name":"f"}}]}"#;
-    let page = ask(&mut browser, tools, &[("organization", "default")]);
+    let page = ask(&mut browser, tools, &[("organization", "acme")]);
     assert!(
         page.contains("Who is left out") && page.contains("tools"),
         "{page}"

@@ -1,5 +1,6 @@
 //! What operators see: metrics, traces, dashboards.
 
+mod calls;
 mod collectors;
 mod dashboards;
 mod histograms;
