@@ -131,7 +131,7 @@ function plot(element) {
     fill: data.is_stacked ? COLOURS[at % COLOURS.length] : undefined,
     width: data.is_stacked ? 0 : 2,
     paths: bars,
-    points: { show: !data.is_stacked && data.at.length < 40 },
+    points: { show: !data.is_stacked && own[at].filter((value) => value !== null).length < 40 },
     value: (_, __, ___, index) => (index === null || own[at][index] === null ? "–" : number(own[at][index])),
   }));
   const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
@@ -142,7 +142,7 @@ function plot(element) {
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
     // The highest sum is drawn first, so that the others stand in front of it.
     series: [{ label: "Time", value: (_, at) => (at === null ? "–" : new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")) }, ...series],
-    axes: [axis, { ...axis, size: 64, values: (_, values) => values.map(number) }],
+    axes: [{ ...axis, values: (_, times) => times.map((at) => timeOf(at, data.at)) }, { ...axis, size: 64, values: (_, values) => values.map(number) }],
     tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "UTC"),
   };
   if (data.is_stacked) {
@@ -151,6 +151,13 @@ function plot(element) {
   }
   const drawn = new uPlot(options, [data.at, ...shown], element);
   new ResizeObserver(() => drawn.setSize({ width: element.clientWidth, height: 220 })).observe(element);
+}
+
+// A time in UTC: the hour, or the day where the plot has many of them.
+function timeOf(at, all) {
+  const text = new Date(at * 1000).toISOString();
+  const isLong = all[all.length - 1] - all[0] > 2 * 86400;
+  return isLong ? text.slice(5, 10) : text.slice(11, 16);
 }
 
 // Sums of each series and those before it.

@@ -297,7 +297,7 @@ fn waiting(live: &Live) -> Markup {
                 @if journal.refused > 0 { ", " (badge(Tone::Bad, &format!("{} refused", count(journal.refused)))) }
             }
             dt { "Running calls" }
-            dd { "may cost at most " (format!("${:.4}", live.waiting.reserved)) ", of credit " (parts::money(&leases.reserved)) }
+            dd { "may cost at most " (parts::money(&format!("{:.4}", live.waiting.reserved))) ", of credit " (parts::money(&leases.reserved)) }
             @if let Some(redis) = redis {
                 dt { "Redis" }
                 dd { (badge(if redis == "answers" { Tone::Good } else { Tone::Bad }, redis)) }
