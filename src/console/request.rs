@@ -59,17 +59,6 @@ impl ConsoleRequest {
         first(&self.form, name)
     }
 
-    /// Returns all values of a field of the form.
-    pub fn fields(&self, name: &str) -> Vec<String> {
-        let values = form::values(&self.form, name);
-        values.map(|value| value.into_owned()).collect()
-    }
-
-    /// Returns whether htmx asks for a part of the page.
-    pub fn is_fragment(&self) -> bool {
-        self.headers.contains_key("hx-request") && !self.headers.contains_key("hx-boosted")
-    }
-
     /// Returns the rest of the path behind the path of a view.
     pub fn rest(&self, view: &str) -> &str {
         let rest = self.path.strip_prefix(view).unwrap_or_default();
