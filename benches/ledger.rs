@@ -1,7 +1,7 @@
 //! Measures reserving and settling: an account alone, and with the journal's record written to its file. Then posting: the
 //! CPU time of all threads and the bytes of SQLite's file, by call.
 //!
-//! `cargo bench --bench ledger` fails above 2 us, and above 6 us with the journal.
+//! `cargo bench --bench ledger` fails above 2 us, above 5 us with two budgets, and above 6 us with the journal.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -19,6 +19,7 @@ use filters::ledger::{
 };
 use filters::money::Usd;
 use filters::money::allowance::{KeyLimits, LimitReached, SpendingBounds};
+use filters::money::budgets::{Budget, BudgetNames, BudgetTerms};
 use weirgate::config::Durability;
 use weirgate::ledger::account::{Hold, LimitedCall, OrganizationAccount, Spent};
 use weirgate::ledger::journal::{Journal, MAX_SEGMENT_AGE};
@@ -30,6 +31,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const ITERATIONS: u32 = 200_000;
 const NOW_MS: i64 = 1_800_000_000_000;
 const MAX_DURATION: Duration = Duration::from_micros(2);
+const MAX_BUDGET_DURATION: Duration = Duration::from_micros(5);
 const MAX_JOURNAL_DURATION: Duration = Duration::from_micros(6);
 
 fn main() {
@@ -42,6 +44,7 @@ fn main() {
         funding: Funding::Credit,
         amount: Usd::parse("0.0421").unwrap(),
         is_premium: false,
+        budgets: &[],
     };
     let limits = KeyLimits {
         lifetime: Some(Usd::parse("1000000").unwrap()),
@@ -69,6 +72,7 @@ fn main() {
         println!("reserve and settle, a key {name}: {took:?}");
         assert!(took < MAX_DURATION, "more than {MAX_DURATION:?}");
     }
+    time_budgets(&account, hold, &cost);
     let folder = tempfile::tempdir().unwrap();
     let owner = [1; 16];
     let journal = Journal::start(folder.path(), owner, Durability::Process, MAX_SEGMENT_AGE);
@@ -89,6 +93,46 @@ fn main() {
         .build()
         .unwrap();
     runtime.block_on(post(folder.path()));
+}
+
+/// Measures a call under the budgets of its session and its agent: their names are made, they are reserved and settled.
+fn time_budgets(account: &OrganizationAccount, hold: Hold<'_>, cost: &Spent) {
+    let lasting = KeyLimits {
+        lifetime: Some(Usd::parse("1000000").unwrap()),
+        ..KeyLimits::default()
+    };
+    let terms = BudgetTerms {
+        session: lasting,
+        agent: lasting,
+        ..BudgetTerms::default()
+    };
+    let names = BudgetNames {
+        session: "0190c3a2-0000-7000-8000-000000000000",
+        agent: "0190c3a2-0000-7000-8000-000000000001",
+        tags: &[],
+    };
+    let key = &**hold.key_id;
+    let budgets = || Budget::of_call([(key, Some(&terms)), ("", None)], key, names);
+    let (first, bounds) = (budgets(), SpendingBounds::default());
+    let held = Hold {
+        budgets: &first,
+        ..hold
+    };
+    lease_limits(account, &call(held, &bounds));
+    let took = time(|| {
+        let budgets = budgets();
+        let held = Hold {
+            budgets: &budgets,
+            ..hold
+        };
+        account.reserve(&call(held, &bounds)).unwrap();
+        black_box(account.settle(&held, cost, |charge| charge));
+    });
+    println!("the same under the budgets of a session and an agent: {took:?}");
+    assert!(
+        took < MAX_BUDGET_DURATION,
+        "more than {MAX_BUDGET_DURATION:?}"
+    );
 }
 
 fn call<'a>(hold: Hold<'a>, bounds: &'a SpendingBounds) -> LimitedCall<'a> {

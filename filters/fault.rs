@@ -407,6 +407,11 @@ impl Fault {
         }
     }
 
+    /// Returns whether this code was set for it.
+    pub fn has_code(&self, code: FaultCode) -> bool {
+        matches!(&self.code, Some(OwnCode::Ours(own)) if *own == code)
+    }
+
     /// Returns whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.kind.row().is_retryable

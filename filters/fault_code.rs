@@ -145,6 +145,9 @@ table! {
     MemberBudgetReached "member_budget_reached" 402 Operator
         "The keys of their owner have spent the budget."
         "Raise it: `weirgate member budget`."
+    BudgetReached "insufficient_quota" 402 Operator
+        "The session, the agent or a tag of the call has spent its budget, or a person has paused it."
+        "Grant more: `weirgate session grant`, or `weirgate session resume`. The session goes on with its next request."
     PlanCreditsUsed "plan_credits_used" 402 Operator
         "The plan's allowance of the cycle is spent."
         "Wait for the next cycle, or change the plan."

@@ -8,6 +8,7 @@
 mod access_token;
 mod admit;
 mod api_key;
+mod budgets_file;
 mod caller;
 mod names;
 mod regions;
@@ -20,10 +21,11 @@ pub use admit::{
     credential_with_query,
 };
 pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper, holds_api_key};
+pub use budgets_file::{BudgetsFile, normal_limit};
 pub use caller::{
     AccountsSnapshot, Caller, FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, KeyRow, KeyState, Member,
     Mode, OrganizationStatus, Plan, REVOCATION_KEPT_MS, UnknownValue,
 };
-pub use names::check_account_name;
+pub use names::{check_account_name, check_tag, parse_tags};
 pub use regions::AllowedRegions;
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -6,9 +6,11 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::budgets_file::BudgetsFile;
 use super::rules::{KeyRules, Lists};
 use crate::cidr::Cidr;
 use crate::money::allowance::KeyLimits;
+use crate::money::budgets::BudgetTerms;
 use crate::money::{Period, Price, Usd};
 
 /// The checked terms of a key.
@@ -16,6 +18,8 @@ use crate::money::{Period, Price, Usd};
 pub struct KeyTerms {
     pub limits: KeyLimits,
     pub rules: KeyRules,
+    /// What its sessions, agents and tags may spend.
+    pub budgets: BudgetTerms,
 }
 
 /// The terms of a key as stored. Shape: a JSON object; an absent field sets no limit.
@@ -56,6 +60,9 @@ pub struct TermsFile {
     /// The blocks of addresses that it may not be used from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_ips: Vec<String>,
+    /// The most that its sessions, agents and tags may spend.
+    #[serde(skip_serializing_if = "BudgetsFile::is_empty")]
+    pub budgets: BudgetsFile,
 }
 
 /// An invalid term.
@@ -84,7 +91,7 @@ impl TermsFile {
     /// Checks and converts the terms.
     ///
     /// Errors: the first invalid term: an amount that is negative or too long, a period, an address block or an empty
-    /// name.
+    /// name, or what [`BudgetsFile::check`] refuses.
     pub fn check(&self) -> Result<KeyTerms, InvalidTerm> {
         let limits = KeyLimits {
             lifetime: parse_optional("limit", self.limit.as_deref(), Usd::parse)?,
@@ -111,7 +118,11 @@ impl TermsFile {
                 deny: parse_all("deny_ips", &self.deny_ips, |text| text.parse::<Cidr>())?,
             },
         };
-        Ok(KeyTerms { limits, rules })
+        Ok(KeyTerms {
+            limits,
+            rules,
+            budgets: self.budgets.check()?,
+        })
     }
 
     fn parse_periods(&self) -> Result<[Option<Usd>; 4], InvalidTerm> {
@@ -157,7 +168,7 @@ fn parse_names(field: &'static str, texts: &[String]) -> Result<Box<[Box<str>]>,
     })
 }
 
-fn parse_field<T, E: fmt::Display>(
+pub(super) fn parse_field<T, E: fmt::Display>(
     field: &'static str,
     text: &str,
     parse: impl Fn(&str) -> Result<T, E>,

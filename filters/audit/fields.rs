@@ -20,6 +20,8 @@ pub enum AuditKind {
     OAuthClient,
     /// The journal of a process that may have calls that the store lacks.
     Journal,
+    /// What a session, an agent or a tag may spend.
+    Budget,
 }
 
 /// What is done to a thing.
@@ -60,7 +62,7 @@ const LABELS: &str = "labels.";
 
 impl AuditKind {
     /// All kinds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Organization,
         Self::Project,
         Self::Member,
@@ -70,6 +72,7 @@ impl AuditKind {
         Self::Credit,
         Self::OAuthClient,
         Self::Journal,
+        Self::Budget,
     ];
 
     /// Returns the word of entries.
@@ -84,6 +87,7 @@ impl AuditKind {
             Self::Credit => "credit",
             Self::OAuthClient => "oauth_client",
             Self::Journal => "journal",
+            Self::Budget => "budget",
         }
     }
 
@@ -128,6 +132,7 @@ impl AuditKind {
                 "max_output_price",
                 "allow_ips",
                 "deny_ips",
+                "budgets",
                 "with",
             ],
             Self::ProviderKey => &["provider", "label", "last_four", SECRET],
@@ -135,6 +140,7 @@ impl AuditKind {
             Self::Credit => &["amount"],
             Self::OAuthClient => &["created_at", "status"],
             Self::Journal => &["last_call_at"],
+            Self::Budget => &["granted", "status"],
         }
     }
 

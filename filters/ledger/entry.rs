@@ -181,6 +181,15 @@ pub struct SessionNames {
     pub parent: Box<str>,
 }
 
+/// What else a call counts in.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct CallMarks {
+    /// The tags that the client has given it.
+    pub tags: Box<[Box<str>]>,
+    /// The names of its budgets.
+    pub budgets: Box<[Arc<str>]>,
+}
+
 /// One row of the ledger: a call that has ended.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct LedgerEntry {
@@ -210,6 +219,21 @@ pub struct LedgerEntry {
     /// The session that the call belongs to. It is written as the experiment is.
     #[serde(skip)]
     pub session: Option<Arc<SessionNames>>,
+    /// What else it counts in. It is written as the experiment is, until the store has counted the call.
+    #[serde(skip)]
+    pub marks: Option<Arc<CallMarks>>,
+}
+
+impl LedgerEntry {
+    /// Returns the names of its budgets.
+    pub fn budgets(&self) -> &[Arc<str>] {
+        self.marks.as_ref().map_or(&[], |marks| &marks.budgets)
+    }
+
+    /// Returns its tags.
+    pub fn tags(&self) -> &[Box<str>] {
+        self.marks.as_ref().map_or(&[], |marks| &marks.tags)
+    }
 }
 
 /// Amounts as integers of 1e-18 USD: only for the journal, which no other program reads.

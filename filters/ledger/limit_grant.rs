@@ -59,11 +59,13 @@ impl LimitOffer {
         let before = self.granted.unwrap_or(stored.plus(self.reserved));
         let held = before.minus(stored).max(Usd::ZERO);
         let granted = match (self.wanted, state.room) {
-            (Some((_, need)), Some(room)) => {
+            (Some((terms, need)), Some(room)) => {
                 let free = room.left.minus(state.others).minus(held);
                 match free > Usd::ZERO {
                     // What was spent beyond the lease is stored by now, so it is owed no more.
-                    true => stored.plus(held).plus(part(free, need, state.processes)),
+                    true => stored
+                        .plus(held)
+                        .plus(part(free, (need, terms), state.processes)),
                     false => before.plus(free.max(Usd::ZERO.minus(self.left))),
                 }
             }
@@ -80,12 +82,17 @@ impl LimitOffer {
 }
 
 /// Returns what a process gets of what is free: an equal part of the half, so that parts are large while much is left and
-/// small near the end; but what it needs, as far as there is so much; and all if it is alone.
-fn part(free: Usd, need: Usd, processes: i64) -> Usd {
+/// small near the end; but what it needs, as far as there is so much; and all if it is alone. Of a budget it gets what some such
+/// calls need, so that nothing is left over which no call can use.
+fn part(free: Usd, (need, terms): (Usd, LimitTerms), processes: i64) -> Usd {
     if processes <= 1 {
         return free;
     }
     let share = Usd::from_units(free.units() / (2 * i128::from(processes)));
+    let share = match terms.need(need).units() {
+        ..=0 => share,
+        need => Usd::from_units(share.units() / need * need),
+    };
     // A part of nothing would be asked for again and again.
     match share.max(need).min(free) {
         Usd::ZERO => free,

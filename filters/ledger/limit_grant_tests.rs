@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use super::{LimitGrant, LimitOffer, LimitState};
 use crate::ledger::{LimitLease, LimitTerms, Room};
 use crate::money::Usd;
-use crate::money::allowance::LimitReached;
+use crate::money::allowance::{KeyLimits, LimitReached};
+use crate::money::budgets::BudgetKind;
 
 fn usd(units: i128) -> Usd {
     Usd::from_units(units)
@@ -97,6 +98,14 @@ fn what_runs_without_a_lease_is_held_from_the_first_one_on() {
 const PROCESSES: usize = 3;
 const MAX_COST: i128 = 3;
 const TERMS: fn(i128) -> LimitTerms = |limit| LimitTerms::Member(Usd::from_units(limit));
+/// The terms of a budget, which no call may exceed.
+const BUDGET: fn(i128) -> LimitTerms = |limit| {
+    let limits = KeyLimits {
+        lifetime: Some(Usd::from_units(limit)),
+        periods: [None; 4],
+    };
+    LimitTerms::Budget(BudgetKind::Session, limits)
+};
 
 /// A process that spends on the limit.
 #[derive(Default)]
@@ -117,6 +126,7 @@ struct Row {
 
 /// The store, and its processes.
 struct World {
+    terms: LimitTerms,
     limit: i128,
     spent: i128,
     rows: [Row; PROCESSES],
@@ -130,8 +140,9 @@ impl Row {
 }
 
 impl World {
-    fn new(limit: i128) -> World {
+    fn new(terms: fn(i128) -> LimitTerms, limit: i128) -> World {
         World {
+            terms: terms(limit),
             limit,
             spent: 0,
             rows: [Row::default(); PROCESSES],
@@ -150,9 +161,9 @@ impl World {
     }
 
     fn begin(&mut self, n: usize, amount: i128) -> bool {
-        let terms = TERMS(self.limit);
+        let need = self.terms.need(usd(amount));
         let process = &mut self.processes[n];
-        let may = process.lease.is_of(&terms, 0) && process.lease.admits();
+        let may = process.lease.is_of(&self.terms, 0) && process.lease.admits(need);
         if may {
             process.lease.reserve(usd(amount));
             process.running.push(amount);
@@ -190,7 +201,7 @@ impl World {
         let reserved = self.reserved(n);
         let others = (0..PROCESSES).filter(|other| *other != n);
         let others: i128 = others.map(|other| self.rows[other].held()).sum();
-        let wanted = need.map(|need| (TERMS(self.limit), usd(need)));
+        let wanted = need.map(|need| (self.terms, usd(need)));
         let offer = self.processes[n].lease.offer(usd(reserved), wanted, 0);
         let grant = offer.decide(&LimitState {
             stored: usd(self.rows[n].stored),
@@ -222,6 +233,33 @@ impl World {
         self.learn(n);
     }
 
+    /// Ends all calls, returns what two processes do not need, and lets the third one spend all that is left.
+    fn spend_what_is_left(&mut self) -> Result<(), TestCaseError> {
+        for n in 0..PROCESSES {
+            while !self.processes[n].running.is_empty() {
+                self.end(n, 1);
+            }
+            self.post(n);
+        }
+        for n in 1..PROCESSES {
+            self.renew(n, None);
+        }
+        let mut renewals = 0;
+        while self.total() < self.limit {
+            if self.begin(0, 1) {
+                self.end(0, 1);
+                self.post(0);
+            } else {
+                renewals += 1;
+                prop_assert!(renewals < 200, "{} of {}", self.total(), self.limit);
+                self.renew(0, Some(1));
+            }
+        }
+        self.renew(0, Some(1));
+        prop_assert!(!self.begin(0, 1));
+        Ok(())
+    }
+
     fn step(&mut self, kind: u8, n: usize, amount: i128) {
         match kind {
             0 | 1 => _ = self.begin(n, amount),
@@ -246,42 +284,50 @@ proptest! {
         limit in 0..80i128,
         steps in proptest::collection::vec((0..12u8, 0..PROCESSES, 1..=MAX_COST), 0..200),
     ) {
-        let mut world = World::new(limit);
+        let mut world = World::new(TERMS, limit);
         for (kind, n, amount) in steps {
             world.step(kind, n, amount);
             let most = limit + PROCESSES as i128 * MAX_COST;
             prop_assert!(world.total() <= most, "{} of {limit}", world.total());
         }
-        // All calls end, and two processes return what they do not need.
-        for n in 0..PROCESSES {
-            while !world.processes[n].running.is_empty() {
-                world.end(n, 1);
-            }
-            world.post(n);
+        world.spend_what_is_left()?;
+    }
+
+    #[test]
+    fn no_order_of_steps_exceeds_a_budget_or_strands_a_part(
+        limit in 0..80i128,
+        steps in proptest::collection::vec((0..12u8, 0..PROCESSES, 1..=MAX_COST), 0..200),
+    ) {
+        let mut world = World::new(BUDGET, limit);
+        for (kind, n, amount) in steps {
+            world.step(kind, n, amount);
+            prop_assert!(world.total() <= limit, "{} of {limit}", world.total());
         }
-        for n in 1..PROCESSES {
-            world.renew(n, None);
-        }
-        // The other one can spend all that is left.
-        let mut renewals = 0;
-        while world.total() < limit {
-            if world.begin(0, 1) {
-                world.end(0, 1);
-                world.post(0);
-            } else {
-                renewals += 1;
-                prop_assert!(renewals < 200, "{} of {limit}", world.total());
-                world.renew(0, Some(1));
-            }
-        }
-        world.renew(0, Some(1));
-        prop_assert!(!world.begin(0, 1));
+        world.spend_what_is_left()?;
     }
 }
 
 #[test]
+fn calls_of_one_cost_use_up_a_budget_without_a_rest() {
+    let mut world = World::new(BUDGET, 1_000);
+    let mut calls = 0;
+    for n in (0..PROCESSES).cycle().take(10_000) {
+        if !world.begin(n, 10) {
+            world.renew(n, Some(10));
+            if !world.begin(n, 10) {
+                continue;
+            }
+        }
+        world.end(n, 10);
+        world.post(n);
+        calls += 1;
+    }
+    assert_eq!(calls, 100);
+}
+
+#[test]
 fn a_limit_that_is_spent_whole_takes_few_changes() {
-    let mut world = World::new(1_000_000_000);
+    let mut world = World::new(TERMS, 1_000_000_000);
     let (mut calls, mut changes) = (0_u64, 0_u64);
     while world.total() < world.limit {
         let n = (calls % PROCESSES as u64) as usize;
@@ -296,7 +342,7 @@ fn a_limit_that_is_spent_whole_takes_few_changes() {
         if changes > 10_000 {
             break;
         }
-        if world.processes[n].lease.admits() {
+        if world.processes[n].lease.admits(Usd::ZERO) {
             continue;
         }
         // Another process may hold what is left.

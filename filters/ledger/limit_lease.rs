@@ -2,7 +2,8 @@
 //!
 //! Several processes spend on the limits of a key, a member or a plan. Each holds a lease of them and spends from it in
 //! memory. A call is admitted while something is left of the lease, so a process exceeds its lease by its last call at
-//! most. What the store grants: see [`LimitOffer`].
+//! most. A budget is stricter: what is left has to cover all that the call may cost, as with credit. What the store grants: see
+//! [`LimitOffer`].
 //!
 //! A lease is of no period: it counts against each limit of its scope, whatever period its calls will fall into. What was
 //! granted before a period ends counts in full against the next one. It is not used at a time before the one at which it
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use super::limit_grant::{LimitGrant, LimitOffer};
 use crate::money::allowance::{Allowance, KeyLimits, LimitReached, SpendingBounds, SpentSoFar};
+use crate::money::budgets::{BudgetKind, BudgetReached};
 use crate::money::tally::{DAILY_WINDOW_MS, PREMIUM_WINDOW_MS};
 use crate::money::{Period, Usd, period};
 
@@ -28,6 +30,8 @@ pub enum LimitScope {
     Plan,
     /// The share of the plan for premium models.
     Premium,
+    /// A budget, by its name.
+    Budget(Arc<str>),
 }
 
 /// A text that names no scope.
@@ -45,6 +49,8 @@ pub enum LimitTerms {
     Plan(Allowance, i64),
     /// The same for premium models.
     Premium(Allowance, i64),
+    /// The limits of a budget of this kind.
+    Budget(BudgetKind, KeyLimits),
 }
 
 /// What the tightest limit of a scope leaves.
@@ -98,7 +104,15 @@ impl LimitTerms {
     pub fn plan_since_ms(&self) -> i64 {
         match *self {
             Self::Plan(_, since_ms) | Self::Premium(_, since_ms) => since_ms,
-            Self::Key(_) | Self::Member(_) => 0,
+            Self::Key(_) | Self::Member(_) | Self::Budget(..) => 0,
+        }
+    }
+
+    /// Returns what has to be left for a call that may cost this much. Zero: anything.
+    pub fn need(&self, max_cost: Usd) -> Usd {
+        match self {
+            Self::Budget(..) => max_cost,
+            _ => Usd::ZERO,
         }
     }
 
@@ -110,24 +124,20 @@ impl LimitTerms {
             resets_ms,
         };
         match *self {
-            Self::Key(limits) => {
-                let lifetime = limits.lifetime;
-                let lifetime =
-                    lifetime.map(|limit| room(limit, spent.key.total, LimitReached::Key, i64::MAX));
-                let periods = Period::ALL.into_iter().zip(limits.periods);
-                let periods = periods.zip(spent.key.periods);
-                let periods = periods.filter_map(|((period, limit), spent)| {
-                    let limit = limit?;
-                    Some(Room {
-                        left: limit.minus(spent),
-                        reached: LimitReached::KeyPeriod(period, limit),
-                        resets_ms: period.end_ms(now_ms),
-                    })
-                });
-                let tightest = lifetime.into_iter().chain(periods);
-                let tightest = tightest.min_by_key(|room| room.left);
-                tightest.unwrap_or(room(Usd::ZERO, Usd::ZERO, LimitReached::Key, i64::MAX))
-            }
+            Self::Key(limits) => tightest(&limits, spent, now_ms, |period, limit| match period {
+                None => LimitReached::Key(limit),
+                Some(period) => LimitReached::KeyPeriod(period, limit),
+            }),
+            Self::Budget(kind, limits) => tightest(&limits, spent, now_ms, |period, limit| {
+                LimitReached::Budget(BudgetReached {
+                    kind,
+                    place: 0,
+                    period,
+                    limit,
+                    left: Usd::ZERO,
+                    resets_ms: period.map_or(i64::MAX, |period| period.end_ms(now_ms)),
+                })
+            }),
             Self::Member(budget) => room(budget, spent.member, LimitReached::Member, i64::MAX),
             Self::Plan(plan, since_ms) => {
                 let spent = &spent.plan;
@@ -149,15 +159,38 @@ impl LimitTerms {
     }
 }
 
+/// Returns what the tightest of these limits leaves.
+fn tightest(
+    limits: &KeyLimits,
+    spent: &SpentSoFar,
+    now_ms: i64,
+    reached: impl Fn(Option<Period>, Usd) -> LimitReached,
+) -> Room {
+    let room = |period: Option<Period>, limit: Usd, spent| Room {
+        left: limit.minus(spent),
+        reached: reached(period, limit),
+        resets_ms: period.map_or(i64::MAX, |period| period.end_ms(now_ms)),
+    };
+    let lifetime = limits.lifetime;
+    let lifetime = lifetime.map(|limit| room(None, limit, spent.key.total));
+    let periods = Period::ALL.into_iter().zip(limits.periods);
+    let periods = periods.zip(spent.key.periods);
+    let periods =
+        periods.filter_map(|((period, limit), spent)| Some(room(Some(period), limit?, spent)));
+    let all = lifetime.into_iter().chain(periods);
+    let tightest = all.min_by_key(|room| room.left);
+    tightest.unwrap_or_else(|| room(None, Usd::ZERO, Usd::ZERO))
+}
+
 impl LimitLease {
     /// Returns whether it was granted under these limits, at this time or earlier.
     pub fn is_of(&self, terms: &LimitTerms, now_ms: i64) -> bool {
         self.terms.as_ref() == Some(terms) && now_ms >= self.granted_ms
     }
 
-    /// Returns whether something is left for a call.
-    pub fn admits(&self) -> bool {
-        self.terms.is_some() && self.left > Usd::ZERO
+    /// Returns whether something is left for a call, and at least what it needs ([`LimitTerms::need`]).
+    pub fn admits(&self, need: Usd) -> bool {
+        self.terms.is_some() && self.left > Usd::ZERO && self.left >= need
     }
 
     /// Returns whether so little is left that the process should ask for more.
@@ -182,7 +215,22 @@ impl LimitLease {
 
     /// Returns the refusal of a call for which nothing is left, as the store gave it last.
     pub fn reached(&self) -> Option<LimitReached> {
-        self.room.map(|(room, _)| room.reached)
+        let (room, _) = self.room?;
+        Some(match room.reached {
+            LimitReached::Budget(reached) => LimitReached::Budget(BudgetReached {
+                left: self.remaining().unwrap_or_default(),
+                ..reached
+            }),
+            reached => reached,
+        })
+    }
+
+    /// Returns what is left of the tightest limit, as far as this process knows: the calls of others since the last grant are
+    /// not in it. Negative beyond the limit; `None`: it knows nothing.
+    pub fn remaining(&self) -> Option<Usd> {
+        let (room, beside) = self.room?;
+        let beyond = room.left.min(Usd::ZERO);
+        Some(self.left.plus(beside).plus(beyond))
     }
 
     /// Returns when the tightest limit begins anew, in unix milliseconds, as the store said last.
@@ -278,6 +326,7 @@ impl fmt::Display for LimitScope {
             Self::Member(id) => write!(f, "member/{id}"),
             Self::Plan => f.write_str("plan"),
             Self::Premium => f.write_str("premium"),
+            Self::Budget(name) => write!(f, "budget/{name}"),
         }
     }
 }
@@ -288,6 +337,7 @@ impl FromStr for LimitScope {
         match text.split_once('/') {
             Some(("key", id)) => Ok(Self::Key(id.into())),
             Some(("member", id)) => Ok(Self::Member(id.into())),
+            Some(("budget", name)) => Ok(Self::Budget(name.into())),
             None if text == "plan" => Ok(Self::Plan),
             None if text == "premium" => Ok(Self::Premium),
             _ => Err(UnknownScope),

@@ -1,6 +1,7 @@
 use super::{LimitLease, LimitScope, LimitTerms, Room};
 use crate::ledger::{LimitGrant, LimitOffer, LimitState};
 use crate::money::allowance::{Allowance, KeyLimits, LimitReached, SpendingBounds, SpentSoFar};
+use crate::money::budgets::BudgetKind;
 use crate::money::{Period, Usd};
 
 fn usd(units: i128) -> Usd {
@@ -35,18 +36,18 @@ const TERMS: LimitTerms = LimitTerms::Member(Usd::ZERO);
 fn calls_are_admitted_until_the_lease_is_used_up_and_the_last_one_may_exceed_it() {
     let mut lease = granted(TERMS, 10);
     lease.reserve(usd(9));
-    assert!(lease.admits());
+    assert!(lease.admits(Usd::ZERO));
     lease.reserve(usd(9));
-    assert!(!lease.admits());
+    assert!(!lease.admits(Usd::ZERO));
     // The first costs less than it reserved, and the rest serves others.
     lease.reserve(usd(-9));
     lease.charge(usd(2));
-    assert!(!lease.admits());
+    assert!(!lease.admits(Usd::ZERO));
     lease.reserve(usd(-9));
     lease.charge(usd(7));
-    assert!(lease.admits());
+    assert!(lease.admits(Usd::ZERO));
     lease.charge(usd(1));
-    assert!(!lease.admits());
+    assert!(!lease.admits(Usd::ZERO));
 }
 
 #[test]
@@ -63,16 +64,16 @@ fn nothing_is_spent_of_a_lease_before_its_grant_or_after_its_end() {
     let mut lease = LimitLease::default();
     // A call that began before there was a lease ends and leaves a part of its reservation.
     lease.reserve(usd(-10));
-    assert!(!lease.admits());
+    assert!(!lease.admits(Usd::ZERO));
     let offer = lease.offer(Usd::ZERO, Some((TERMS, usd(1))), 0);
     assert_eq!(offer.left, Usd::ZERO);
     lease.apply(&offer, &grant(&offer, 5));
     lease.charge(usd(5));
-    assert!(!lease.admits());
+    assert!(!lease.admits(Usd::ZERO));
     let mut lease = granted(TERMS, 10);
     assert!(lease.is_held());
     lease.revoke();
-    assert!(!lease.admits() && !lease.is_held());
+    assert!(!lease.admits(Usd::ZERO) && !lease.is_held());
 }
 
 #[test]
@@ -84,9 +85,9 @@ fn a_grant_keeps_what_calls_have_taken_meanwhile() {
     lease.reserve(usd(5));
     lease.apply(&offer, &grant(&offer, 24));
     lease.charge(usd(14));
-    assert!(lease.admits());
+    assert!(lease.admits(Usd::ZERO));
     lease.charge(usd(1));
-    assert!(!lease.admits());
+    assert!(!lease.admits(Usd::ZERO));
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn what_is_left_is_taken_out_at_once_when_it_is_returned_and_told_again_where_no
     lease.charge(usd(3));
     let offer = lease.offer(Usd::ZERO, None, 1_000);
     assert_eq!(offer.granted, Some(usd(3)));
-    assert!(!lease.admits());
+    assert!(!lease.admits(Usd::ZERO));
     let again = lease.offer(Usd::ZERO, None, 1_000);
     assert_eq!(again.granted, Some(usd(3)));
     let stored = LimitState {
@@ -230,4 +231,59 @@ fn scopes_are_read_as_they_are_written() {
     for text in ["", "key", "other/1", "plan/1"] {
         assert!(text.parse::<LimitScope>().is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_budget_covers_all_that_a_call_may_cost_or_refuses_it_and_says_what_is_left() {
+    let limits = KeyLimits {
+        lifetime: Some(usd(10)),
+        ..KeyLimits::default()
+    };
+    let terms = LimitTerms::Budget(BudgetKind::Agent, limits);
+    let mut lease = LimitLease::default();
+    let offer = lease.offer(Usd::ZERO, Some((terms, usd(4))), 1_000);
+    let room = terms.room(&SpentSoFar::default(), 1_000);
+    let state = LimitState {
+        room: Some(room),
+        processes: 1,
+        ..LimitState::default()
+    };
+    lease.apply(&offer, &offer.decide(&state));
+    assert!(lease.admits(terms.need(usd(10))) && !lease.admits(terms.need(usd(11))));
+    lease.charge(usd(7));
+    assert!(lease.admits(terms.need(usd(3))) && !lease.admits(terms.need(usd(4))));
+    let left = |lease: &LimitLease| match lease.reached() {
+        Some(LimitReached::Budget(reached)) => (reached.kind, reached.limit, reached.left),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(left(&lease), (BudgetKind::Agent, usd(10), usd(3)));
+    // A call that costs more than it reserved, or that may pass, leaves less than nothing.
+    lease.charge(usd(5));
+    assert_eq!(left(&lease).2, usd(-2));
+    assert!(!lease.admits(Usd::ZERO));
+}
+
+#[test]
+fn the_tightest_limit_of_a_budget_is_told_with_its_period() {
+    let limits = KeyLimits {
+        lifetime: Some(usd(10)),
+        periods: [None, Some(usd(4)), None, None],
+    };
+    let terms = LimitTerms::Budget(BudgetKind::Session, limits);
+    let mut spent = SpentSoFar::default();
+    (spent.key.total, spent.key.periods[1]) = (usd(5), usd(3));
+    let room = terms.room(&spent, 0);
+    let LimitReached::Budget(reached) = room.reached else {
+        panic!("{room:?}")
+    };
+    assert_eq!(
+        (room.left, reached.limit, reached.period),
+        (usd(1), usd(4), Some(Period::Day))
+    );
+    assert_eq!(
+        (room.resets_ms, reached.resets_ms),
+        (86_400_000, 86_400_000)
+    );
+    let name = LimitScope::Budget("session/a b".into());
+    assert_eq!(name.to_string().parse(), Ok(name));
 }

@@ -17,7 +17,7 @@ mod balance_tests;
 
 pub use balance::{Balance, Charge};
 pub use entry::{
-    CallOutcome, CallOwner, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
+    CallMarks, CallOutcome, CallOwner, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
     SessionNames, UsageRecord,
 };
 pub use limit_grant::{LimitGrant, LimitOffer, LimitState};

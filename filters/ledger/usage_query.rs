@@ -24,7 +24,7 @@ const USUAL_DAYS: i64 = 30;
 const MAX_LIMIT: i64 = 100;
 const USUAL_LIMIT: i64 = 10;
 const MAX_OFFSET: i64 = 10_000;
-/// The whole days before today for which the sums of sessions are kept.
+/// The whole days before today for which the sums of sessions and tags are kept.
 const SESSION_DAYS: i64 = 30;
 
 /// Whole hours, numbered from the beginning of 1970 in UTC.
@@ -53,6 +53,8 @@ pub enum UsageGroup {
     Session,
     /// The agents of sessions.
     Agent,
+    /// The tags that clients give their calls. A call with two counts in both.
+    Tag,
 }
 
 /// What sums are sorted by; the greatest comes first.
@@ -129,11 +131,12 @@ impl UsageGroup {
             Self::ApiKey => "api_key",
             Self::Session => "session",
             Self::Agent => "agent",
+            Self::Tag => "tag",
         }
     }
 }
 
-/// Returns the first hour whose sums of sessions are kept. `now_ms` is the time in unix milliseconds.
+/// Returns the first hour whose sums of sessions and tags are kept. `now_ms` is the time in unix milliseconds.
 pub fn first_session_hour(now_ms: i64) -> i64 {
     (now_ms.div_euclid(DAY_MS) - SESSION_DAYS) * (DAY_MS / HOUR_MS)
 }
@@ -168,7 +171,7 @@ impl UsageQuery {
 
 impl BreakdownQuery {
     /// Reads the question of a query, whose last value of a name `value` returns. `now_ms` is the time in unix milliseconds.
-    /// A question about sessions is about hours whose sums are kept.
+    /// A question about sessions or tags is about hours whose sums are kept.
     ///
     /// Errors: 400 naming the parameter.
     pub fn parse<'q>(
@@ -181,6 +184,7 @@ impl BreakdownQuery {
             UsageGroup::ApiKey,
             UsageGroup::Session,
             UsageGroup::Agent,
+            UsageGroup::Tag,
         ];
         let groups = groups.map(|it| (it.as_str(), it));
         let group = value("group_by");
@@ -192,7 +196,10 @@ impl BreakdownQuery {
         let orders = orders.map(|it| (it.as_str(), it));
         let group = one_of("group_by", group, &groups, why)?;
         let mut hours = hours(&value, MAX_DAYS, now_ms)?;
-        if matches!(group, UsageGroup::Session | UsageGroup::Agent) {
+        if matches!(
+            group,
+            UsageGroup::Session | UsageGroup::Agent | UsageGroup::Tag
+        ) {
             let first = hours.from.max(first_session_hour(now_ms));
             hours.from = first.min(hours.until);
         }

@@ -9,7 +9,7 @@ use super::{
     DeclaredKey, DeclaredOrganization, DeclaredProject, DeclaredPrompt, MAX_THINGS, Manifest,
     ManifestFault,
 };
-use crate::accounts::{AllowedRegions, TermsFile, check_account_name};
+use crate::accounts::{AllowedRegions, TermsFile, check_account_name, normal_limit};
 use crate::decisions::credentials::is_sdk_key;
 use crate::models::prompts::reference::{LATEST, PRODUCTION, check_label, check_prompt_name};
 use crate::money::Usd;
@@ -232,6 +232,12 @@ pub fn normal_terms(terms: &TermsFile) -> TermsFile {
     normal.limit = terms.limit.as_ref().map(amount);
     normal.max_input_price = terms.max_input_price.as_ref().map(amount);
     normal.max_output_price = terms.max_output_price.as_ref().map(amount);
+    let budgets = &mut normal.budgets;
+    let tags = budgets.tags.values_mut();
+    for limits in tags.chain([&mut budgets.session, &mut budgets.agent]) {
+        limits.iter_mut().for_each(|it| *it = normal_limit(it));
+        limits.sort();
+    }
     normal
         .limit_per
         .values_mut()

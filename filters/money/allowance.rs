@@ -4,6 +4,7 @@
 //! A limit is reached when spending plus open reservations equal it, so a limit of 0 is reached at once. The
 //! remainders of limits are leased like credit: see `crate::ledger`.
 
+use super::budgets::BudgetReached;
 use super::period::Period;
 use super::tally::{PlanSpent, Spent};
 use super::usd::Usd;
@@ -61,6 +62,8 @@ pub enum LimitReached {
     Premium(Usd),
     /// The plan's daily share.
     Daily(Usd),
+    /// What a session, an agent or a tag may spend.
+    Budget(BudgetReached),
 }
 
 impl From<LimitReached> for Fault {
@@ -92,6 +95,7 @@ impl From<LimitReached> for Fault {
                 FaultCode::PlanDailyLimitReached,
                 format!("the plan's {usd} USD for 24 hours are used"),
             ),
+            LimitReached::Budget(reached) => (FaultCode::BudgetReached, reached.to_string()),
         };
         Self::new(FaultKind::Payment, message).with_code(code)
     }

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::allowance::{Allowance, KeyLimits};
+use super::budgets::BudgetKind;
 use super::period::{Period, cycle};
 use super::tally::{PlanSpent, Spent};
 use super::usd::Usd;
@@ -27,6 +28,8 @@ pub enum LimitName {
     Daily,
     /// The credit of an organization.
     Credit,
+    /// The budget of a session, an agent or a tag.
+    Of(BudgetKind),
 }
 
 /// A limit, and how much of it is used.
@@ -49,6 +52,7 @@ impl fmt::Display for LimitName {
             Self::Premium => f.write_str("plan's week for premium models"),
             Self::Daily => f.write_str("plan's 24 hours"),
             Self::Credit => f.write_str("credit"),
+            Self::Of(kind) => write!(f, "budget of the {kind}"),
         }
     }
 }

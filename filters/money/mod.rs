@@ -3,9 +3,11 @@
 //! [`usd`] has amounts and prices, [`prices`] the prices of one call, and [`unit`](mod@unit) the units that are
 //! billed beside tokens. [`price_list`] has all prices of a mapping, by [`tier`] and hours ([`schedule`]). [`cost`]
 //! is the formula, [`max_cost`] the maximum cost of a call, [`tally`] sums of spending, [`period`] the periods of
-//! limits, [`allowance`] the 402 errors of keys, budgets and plans, and [`limit_use`] what is left of them.
+//! limits, [`allowance`] the 402 errors of keys, members and plans, [`budgets`] what sessions, agents and tags may spend, and
+//! [`limit_use`] what is left of limits.
 
 pub mod allowance;
+pub mod budgets;
 mod cost;
 pub mod limit_use;
 mod max_cost;

@@ -90,6 +90,12 @@ impl Tally {
         }
     }
 
+    /// Returns when the last month with spending began, in unix milliseconds.
+    pub fn last_month_ms(&self) -> i64 {
+        let [.., month] = self.periods;
+        month.latest.start_ms
+    }
+
     /// Returns the sums at `now_ms`.
     pub fn spent(&self, now_ms: i64) -> Spent {
         let mut periods = [Usd::ZERO; 4];

@@ -22,8 +22,8 @@ use tokio::task::JoinHandle;
 use self::copy::AccountsCopy;
 use crate::periodic::Ticks;
 use crate::store::{
-    AccountRecord, ByokKeyRow, LoadedAccounts, PromptRecord, SharedRows, Store, StoreError,
-    UnreadableRows,
+    AccountRecord, BudgetRecord, ByokKeyRow, LoadedAccounts, PromptRecord, SharedRows, Store,
+    StoreError, UnreadableRows,
 };
 
 /// The interval between two checks of the store's revision. With the reads and the swap, a change is in force well
@@ -60,10 +60,18 @@ pub enum PromptRows {
     Changed(Vec<PromptRecord>),
 }
 
+/// What people say of budgets, coming into force.
+pub enum BudgetRows {
+    All(Vec<BudgetRecord>),
+    /// The changed ones. One without a grant is removed.
+    Changed(Vec<BudgetRecord>),
+}
+
 /// Rows that come into force together with the accounts.
 pub enum PublishedRows {
     Byok(ByokRows),
     Prompts(PromptRows),
+    Budgets(BudgetRows),
 }
 
 type BoxedSubscriber = Box<dyn Fn(PublishedRows) + Send + Sync>;
@@ -123,7 +131,7 @@ impl AccountsHandle {
         self.count_unreadable(&loaded.unreadable);
         match store.open_keys(loaded.byok) {
             Ok(keys) => {
-                self.publish_all(keys, loaded.prompts);
+                self.publish_all(keys, loaded.prompts, loaded.budgets);
                 self.shared.current.store(Arc::new(loaded.snapshot));
                 self.shared.is_loaded.store(true, Ordering::Relaxed);
             }
@@ -214,6 +222,10 @@ impl AccountsHandle {
                 let rows = PromptRows::Changed(followed.prompts);
                 (shared.publish)(PublishedRows::Prompts(rows));
             }
+            if !followed.budgets.is_empty() {
+                let rows = BudgetRows::Changed(followed.budgets);
+                (shared.publish)(PublishedRows::Budgets(rows));
+            }
             self.append_to_copy(&followed.records);
             let mut snapshot = followed.snapshot;
             // The keys of a small change come into force together with it.
@@ -266,7 +278,8 @@ impl AccountsHandle {
         let mut rows = shared.rows.lock().await;
         self.catch_up(store, &mut loaded, &mut draft).await?;
         self.count_unreadable(&loaded.unreadable);
-        self.publish_all(store.byok_keys().await?, store.all_prompts().await?);
+        let (prompts, budgets) = (store.all_prompts().await?, store.all_budgets().await?);
+        self.publish_all(store.byok_keys().await?, prompts, budgets);
         *rows = loaded.shared;
         shared.current.store(Arc::new(loaded.snapshot));
         shared.is_loaded.store(true, Ordering::Relaxed);
@@ -325,9 +338,15 @@ impl AccountsHandle {
         );
     }
 
-    fn publish_all(&self, keys: Vec<ByokKeyRow>, prompts: Vec<PromptRecord>) {
+    fn publish_all(
+        &self,
+        keys: Vec<ByokKeyRow>,
+        prompts: Vec<PromptRecord>,
+        budgets: Vec<BudgetRecord>,
+    ) {
         (self.shared.publish)(PublishedRows::Byok(ByokRows::All(keys)));
         (self.shared.publish)(PublishedRows::Prompts(PromptRows::All(prompts)));
+        (self.shared.publish)(PublishedRows::Budgets(BudgetRows::All(budgets)));
     }
 
     fn copy(&self) -> Option<std::sync::MutexGuard<'_, AccountsCopy>> {

@@ -10,7 +10,7 @@ use crate::cli::provider_key::{self, AddArgs};
 use crate::store::AuditFilter;
 
 /// Commands that change no accounts.
-const READING: [&str; 43] = [
+const READING: [&str; 44] = [
     "serve",
     "init",
     "check",
@@ -29,6 +29,7 @@ const READING: [&str; 43] = [
     "member list",
     "member show",
     "credit show",
+    "session show",
     "usage",
     "audit",
     "provider-key list",
@@ -59,7 +60,7 @@ const READING: [&str; 43] = [
 
 /// Commands that change accounts, in an order in which each of them does, and the actions that they leave. `{KEY}` and so on are
 /// ids that were made before.
-const CHANGING: [(&str, &[&str]); 42] = [
+const CHANGING: [(&str, &[&str]); 45] = [
     (
         "org create acme --regions eu --export-content on",
         &[
@@ -101,6 +102,9 @@ const CHANGING: [(&str, &[&str]); 42] = [
         "key create --org globex --label ci --limit 5",
         &["key.create"],
     ),
+    ("session grant --org globex s-1 5", &["budget.add"]),
+    ("session pause --org globex s-1", &["budget.disable"]),
+    ("session resume --org globex s-1", &["budget.enable"]),
     ("key update {KEY} --limit 7 --debug", &["key.update"]),
     ("key rename {KEY} laptop", &["key.update"]),
     ("key disable {KEY}", &["key.disable"]),

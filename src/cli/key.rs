@@ -18,13 +18,14 @@ Examples:
   KEY=$(weirgate key create --org acme --project app | tail -n 1)
   weirgate key create --org acme --limit 50 --limit-per day=5 --allow-model gpt-5-mini
   weirgate key update key_0190c3a2-… --limit 100 --deny-provider first --clear expires
+  weirgate key create --org acme --label agents --session-limit 5 --session-limit 2/hour --grace-calls 3
   weirgate key create --org acme --label why --debug    answers can say why a provider was chosen
   weirgate key list --org acme --format json
   weirgate key disable key_0190c3a2-…    it answers 401 until `weirgate key enable`
   weirgate key revoke key_0190c3a2-…     for good";
 
 /// The columns of `key list`, which are also the fields of its JSON.
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
     "id",
     "label",
     "project",
@@ -33,6 +34,7 @@ const COLUMNS: [&str; 13] = [
     "status",
     "limit",
     "limit_per",
+    "budgets",
     "rules",
     "debug",
     "created_at",
@@ -284,6 +286,7 @@ fn to_record(key: &IssuedKey, now_ms: i64) -> Record {
         json!(key.status(now_ms)),
         json!(key.terms.limit),
         terms.periods,
+        terms.budgets,
         terms.rules,
         json!(key.is_debug),
         format_time(Some(key.created_at_ms)),

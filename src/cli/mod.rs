@@ -50,6 +50,7 @@ pub mod progress;
 mod project;
 mod prompt;
 mod provider_key;
+mod session;
 mod shipped;
 mod status;
 mod terms;
@@ -124,6 +125,9 @@ enum Command {
     /// Platform credit
     #[command(subcommand, after_help = credit::EXAMPLES)]
     Credit(credit::CreditCommand),
+    /// Sessions of clients: what they spend under their budget, and what people say of them
+    #[command(subcommand, after_help = session::EXAMPLES)]
+    Session(session::SessionCommand),
     /// What calls took and cost
     #[command(after_help = usage::EXAMPLES)]
     Usage(usage::UsageArgs),
@@ -290,6 +294,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Key(command)) => key::run(&command, &source, out),
         Some(Command::Member(command)) => member::run(&command, &source, out),
         Some(Command::Credit(command)) => credit::run(&command, &source, out),
+        Some(Command::Session(command)) => session::run(&command, &source, out),
         Some(Command::Usage(args)) => usage::run(&args, &source, out),
         Some(Command::Audit(args)) => audit::run(&args, &source, out),
         Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),

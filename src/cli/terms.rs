@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
-use filters::accounts::{InvalidTerm, TermsFile};
+use filters::accounts::{BudgetsFile, InvalidTerm, TermsFile};
 use serde_json::{Value, json};
 
 use super::{Exit, Output, Source, load};
@@ -43,6 +43,18 @@ pub(super) struct TermArgs {
     /// A block of addresses that it may not be used from
     #[arg(long, value_name = "CIDR")]
     deny_ip: Vec<String>,
+    /// The most that each session may spend: for good, or in an hour, day, week or month
+    #[arg(long, value_name = "USD[/PERIOD]", allow_hyphen_values = true)]
+    session_limit: Vec<String>,
+    /// The most that each agent of a session may spend, with the agents that it asks
+    #[arg(long, value_name = "USD[/PERIOD]", allow_hyphen_values = true)]
+    agent_limit: Vec<String>,
+    /// The most that the calls with a tag may spend together
+    #[arg(long, value_name = "TAG=USD[/PERIOD]")]
+    tag_limit: Vec<String>,
+    /// How many calls a session may make when its limit is used up, to end what it does
+    #[arg(long, value_name = "COUNT")]
+    grace_calls: Option<u32>,
 }
 
 /// What `key update --clear` takes away.
@@ -66,6 +78,8 @@ pub(super) enum TermPart {
     Prices,
     /// The rules about addresses
     Ips,
+    /// The limits of sessions, agents and tags
+    Budgets,
 }
 
 impl TermPart {
@@ -96,6 +110,7 @@ impl TermPart {
                 terms.allow_ips.clear();
                 terms.deny_ips.clear();
             }
+            Self::Budgets => terms.budgets = BudgetsFile::default(),
         }
     }
 }
@@ -105,7 +120,7 @@ impl TermArgs {
     pub(super) fn is_given(&self) -> bool {
         let mut terms = TermsFile::default();
         self.apply(&mut terms);
-        !terms.is_empty()
+        !terms.is_empty() || self.grace_calls.is_some()
     }
 
     /// Returns the given terms after checking them. Errors: an invalid term; the message names its flag.
@@ -116,8 +131,18 @@ impl TermArgs {
             out.fail(&format!("--limit-per: {wrong:?} {shape}"));
             return Err(Exit::Usage);
         }
+        if let Some(wrong) = self.tag_limit.iter().find(|text| !text.contains('=')) {
+            let shape = "is not of the form TAG=USD or TAG=USD/PERIOD, such as nightly=20/month";
+            out.fail(&format!("--tag-limit: {wrong:?} {shape}"));
+            return Err(Exit::Usage);
+        }
         self.apply(&mut terms);
-        match terms.check() {
+        let mut given = terms.clone();
+        if given.budgets.session.is_empty() {
+            // The key may have a budget of sessions, so the store says whether it needs one.
+            given.budgets.grace_calls = 0;
+        }
+        match given.check() {
             Ok(_) => Ok(terms),
             Err(error) => {
                 out.fail(&format!("--{}: {}", flag_name(&error), error.problem));
@@ -170,6 +195,21 @@ impl TermArgs {
             .filter_map(|text| text.split_once('='));
         let pairs = pairs.map(|(period, usd)| (period.to_owned(), usd.to_owned()));
         terms.limit_per.extend(pairs.collect::<BTreeMap<_, _>>());
+        let budgets = &mut terms.budgets;
+        // All limits of a tag that is named replace those that it had.
+        let tags = self
+            .tag_limit
+            .iter()
+            .filter_map(|text| text.rsplit_once('='));
+        let mut given: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (tag, limit) in tags {
+            given
+                .entry(tag.to_owned())
+                .or_default()
+                .push(limit.to_owned());
+        }
+        budgets.tags.extend(given);
+        budgets.grace_calls = self.grace_calls.unwrap_or(budgets.grace_calls);
         for (given, stored) in [
             (&self.limit, &mut terms.limit),
             (&self.max_input_price, &mut terms.max_input_price),
@@ -186,6 +226,8 @@ impl TermArgs {
             (&self.deny_provider, &mut terms.deny_providers),
             (&self.allow_ip, &mut terms.allow_ips),
             (&self.deny_ip, &mut terms.deny_ips),
+            (&self.session_limit, &mut terms.budgets.session),
+            (&self.agent_limit, &mut terms.budgets.agent),
         ] {
             if !given.is_empty() {
                 stored.clone_from(given);
@@ -196,12 +238,19 @@ impl TermArgs {
 
 /// Returns the flag of a field: `allow_models` is `allow-model`.
 fn flag_name(error: &InvalidTerm) -> String {
+    if let Some(field) = error.field.strip_prefix("budgets.") {
+        return match field {
+            "grace_calls" => "grace-calls".to_owned(),
+            of => format!("{}-limit", of.trim_end_matches('s')),
+        };
+    }
     error.field.trim_end_matches('s').replace('_', "-")
 }
 
 /// The columns of `key list` for terms.
 pub(super) struct TermColumns {
     pub(super) periods: Value,
+    pub(super) budgets: Value,
     pub(super) rules: Value,
 }
 
@@ -210,11 +259,13 @@ pub(super) fn format_terms(terms: &TermsFile) -> TermColumns {
     let rules = TermsFile {
         limit: None,
         limit_per: BTreeMap::new(),
+        budgets: BudgetsFile::default(),
         ..terms.clone()
     };
     let null_if = |value: Value, is_empty: bool| if is_empty { Value::Null } else { value };
     TermColumns {
         periods: null_if(json!(terms.limit_per), terms.limit_per.is_empty()),
+        budgets: null_if(json!(terms.budgets), terms.budgets.is_empty()),
         rules: null_if(json!(rules), rules.is_empty()),
     }
 }

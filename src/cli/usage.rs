@@ -16,6 +16,7 @@ Examples:
   weirgate usage --org acme --since 7d --by day
   weirgate usage --org acme --since 7d --by variation
   weirgate usage --org acme --since 1h --by agent
+  weirgate usage --org acme --since 7d --by tag
   weirgate usage --org acme --since 2026-11-01T00:00:00Z --by key --format json";
 
 /// The columns after the one that the sums are grouped by.
@@ -74,6 +75,8 @@ enum ByArg {
     Session,
     /// The agents of those sessions
     Agent,
+    /// The tags that clients give their calls; a call with two is in both
+    Tag,
 }
 
 pub(super) fn run(args: &UsageArgs, source: &Source, out: &mut Output) -> Exit {
@@ -103,6 +106,9 @@ fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
         Some(ByArg::Agent) => {
             return show_sessions(args, since_ms, UsageGroup::Agent, (source, out));
         }
+        Some(ByArg::Tag) => {
+            return show_sessions(args, since_ms, UsageGroup::Tag, (source, out));
+        }
     };
     let rows = on_store(source, out, async |store| {
         store.usage(&args.org, since_ms, by).await
@@ -125,6 +131,7 @@ fn show_sessions(
     })?;
     let names: &[&str] = match group {
         UsageGroup::Agent => &["session", "agent", "parent"],
+        UsageGroup::Tag => &["tag"],
         _ => &["session"],
     };
     let columns: Vec<&str> = names.iter().copied().chain(COLUMNS).collect();

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 use filters::ledger::{Balance, Charge, Funding};
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
+use filters::money::budgets::Budget;
 
 pub use super::account_limits::LimitedCall;
 use super::account_limits::PlanLimits;
 use super::account_state::{
-    AccountState, KnownSpent, LACK_TTL, Lack, MAX_LACK_ANSWERS, Spender, Spenders, spender_entry,
+    AccountState, BudgetSpenders, KnownSpent, LACK_TTL, Lack, MAX_LACK_ANSWERS, Spender, Spenders,
+    spender_entry,
 };
+use super::budgets::TopAgents;
 use super::leases::LeaseState;
 use crate::store::Credit;
 
@@ -46,6 +49,8 @@ pub struct Hold<'a> {
     pub amount: Usd,
     /// Whether the model is premium.
     pub is_premium: bool,
+    /// The budgets in which the call counts.
+    pub budgets: &'a [Budget],
 }
 
 /// The cost of a call that has ended.
@@ -84,6 +89,8 @@ impl OrganizationAccount {
                 balance: Balance::default(),
                 keys: Spenders::default(),
                 members: Spenders::default(),
+                budgets: BudgetSpenders::default(),
+                top_agents: TopAgents::default(),
                 plan_reserved: Usd::ZERO,
                 premium_reserved: Usd::ZERO,
                 plan_limits: PlanLimits::default(),
@@ -104,7 +111,7 @@ impl OrganizationAccount {
         let hold = &call.hold;
         let mut state = self.lock();
         state.last_used = Instant::now();
-        if *call.bounds != SpendingBounds::default() {
+        if *call.bounds != SpendingBounds::default() || !hold.budgets.is_empty() {
             state.check_limits(call)?;
         }
         if hold.funding == Funding::Credit && !state.balance.reserve(hold.amount) {

@@ -1,4 +1,4 @@
-//! The account's leases of limits: of its keys, its members and its plan.
+//! The account's leases of limits: of its keys, its members, its plan, and the budgets of its calls.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,9 +6,14 @@ use std::time::Instant;
 use filters::ledger::{Funding, LimitGrant, LimitLease, LimitScope, LimitTerms};
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
+use filters::money::budgets::{Budget, BudgetReached};
+use filters::money::limit_use::LimitUse;
 
 use super::account::{Hold, HoldError, OrganizationAccount};
-use super::account_state::{AccountState, LACK_TTL, MAX_LACK_ANSWERS, Spender, spender_entry};
+use super::account_state::{
+    AccountState, LACK_TTL, MAX_LACK_ANSWERS, Spender, budget_entry, spender_entry,
+};
+use super::budgets::use_of_reached;
 use crate::store::ledger::LimitRequest;
 
 /// The lease of the limits of one scope, and what the store lately did not have for it.
@@ -54,6 +59,14 @@ pub struct LimitedCall<'a> {
     pub needs_lease: bool,
 }
 
+/// Limits of a call.
+#[derive(Clone, Copy)]
+struct CallTerms<'a> {
+    terms: LimitTerms,
+    /// The budget that they are of.
+    budget: Option<&'a Budget>,
+}
+
 /// A lease that is to be changed.
 #[derive(Clone, Debug)]
 pub struct WantedLimit {
@@ -63,20 +76,77 @@ pub struct WantedLimit {
     pub terms: Option<LimitTerms>,
 }
 
-impl LimitedCall<'_> {
-    fn terms(&self) -> impl Iterator<Item = LimitTerms> + use<> {
-        LimitTerms::of_call(self.bounds, self.plan_since_ms, self.hold.is_premium)
+impl LeasedLimit {
+    /// Returns whether the store may hold an amount of it.
+    pub(super) fn is_held(&self) -> bool {
+        self.lease.is_held()
     }
 
-    fn wanted(&self, terms: LimitTerms) -> Option<WantedLimit> {
-        let scope = match terms {
+    /// Returns what is left of a budget, as far as this process knows.
+    pub(super) fn budget_use(&self) -> Option<LimitUse> {
+        match self.lease.reached()? {
+            LimitReached::Budget(reached) => Some(use_of_reached(&reached)),
+            _ => None,
+        }
+    }
+}
+
+impl WantedLimit {
+    /// Returns what is left of a budget.
+    pub(super) fn returned_budget(name: &Arc<str>) -> Self {
+        Self {
+            scope: LimitScope::Budget(Arc::clone(name)),
+            terms: None,
+        }
+    }
+}
+
+impl LimitedCall<'_> {
+    /// Returns its limits, each with its budget if it is of one.
+    fn terms(&self) -> impl Iterator<Item = CallTerms<'_>> {
+        let limits = LimitTerms::of_call(self.bounds, self.plan_since_ms, self.hold.is_premium);
+        let budgets = self.hold.budgets.iter().filter(|budget| !budget.is_waived);
+        let budgets = budgets.map(|budget| CallTerms {
+            terms: LimitTerms::Budget(budget.kind, budget.limits),
+            budget: Some(budget),
+        });
+        let limits = limits.map(|terms| CallTerms {
+            terms,
+            budget: None,
+        });
+        limits.chain(budgets)
+    }
+
+    fn wanted(&self, of: CallTerms<'_>) -> Option<WantedLimit> {
+        let scope = match of.terms {
             LimitTerms::Key(_) => LimitScope::Key(Arc::clone(self.hold.key_id)),
             LimitTerms::Member(_) => LimitScope::Member(Arc::clone(self.hold.member_id?)),
             LimitTerms::Plan(..) => LimitScope::Plan,
             LimitTerms::Premium(..) => LimitScope::Premium,
+            LimitTerms::Budget(..) => LimitScope::Budget(Arc::clone(&of.budget?.name)),
         };
-        let terms = Some(terms);
+        let terms = Some(of.terms);
         Some(WantedLimit { scope, terms })
+    }
+
+    /// Returns the refusal of a lease that does not cover the call.
+    fn reached(&self, of: &CallTerms<'_>, lease: &LimitLease) -> Option<LimitReached> {
+        Some(match lease.reached()? {
+            LimitReached::Budget(reached) => {
+                let budgets = self.hold.budgets.iter();
+                let mut is_place = budgets.map(|it| of.budget.is_some_and(|of| of.name == it.name));
+                LimitReached::Budget(BudgetReached {
+                    place: is_place.position(|is_place| is_place).unwrap_or_default(),
+                    ..reached
+                })
+            }
+            reached => reached,
+        })
+    }
+
+    /// Returns what has to be left of such limits.
+    fn need(&self, terms: &LimitTerms) -> Usd {
+        terms.need(self.hold.amount)
     }
 }
 
@@ -84,7 +154,8 @@ impl OrganizationAccount {
     /// Returns the leases that have to grow before the call may start.
     pub fn missing_limits(&self, call: &LimitedCall<'_>) -> Vec<WantedLimit> {
         self.select_limits(call, |lease, terms| {
-            !lease.is_some_and(|lease| lease.is_of(terms, call.now_ms) && lease.admits())
+            let need = call.need(terms);
+            !lease.is_some_and(|lease| lease.is_of(terms, call.now_ms) && lease.admits(need))
         })
     }
 
@@ -100,10 +171,10 @@ impl OrganizationAccount {
     ) -> Vec<WantedLimit> {
         let state = self.lock();
         let mut selected = Vec::new();
-        for terms in call.terms() {
-            let lease = state.limit_of(&terms, &call.hold);
-            if is_selected(lease.map(|limit| &limit.lease), &terms) {
-                selected.extend(call.wanted(terms));
+        for of in call.terms() {
+            let lease = state.limit_of(&of, &call.hold);
+            if is_selected(lease.map(|limit| &limit.lease), &of.terms) {
+                selected.extend(call.wanted(of));
             }
         }
         selected
@@ -155,8 +226,16 @@ impl OrganizationAccount {
                 continue;
             };
             limit.lease.apply(&request.offer, grant);
-            if limit.lease.admits() {
+            let need = request.offer.wanted.map(|(terms, need)| terms.need(need));
+            if limit.lease.admits(need.unwrap_or_default()) {
                 limit.lack = None;
+            }
+            // The store has forgotten a budget of which this process holds nothing, and so does it.
+            if matches!(request.scope, LimitScope::Budget(_))
+                && request.offer.wanted.is_none()
+                && !limit.lease.is_held()
+            {
+                limit.lease.forget_granted();
             }
         }
     }
@@ -185,14 +264,14 @@ impl OrganizationAccount {
     /// the call, so that it is not asked again.
     pub fn lacks_limits(&self, call: &LimitedCall<'_>, waits_since: Instant) -> bool {
         let state = self.lock();
-        call.terms().any(|terms| {
-            let limit = state.limit_of(&terms, &call.hold);
-            let lack = limit.filter(|limit| !limit.lease.admits());
+        call.terms().any(|of| {
+            let limit = state.limit_of(&of, &call.hold);
+            let lack = limit.filter(|limit| !limit.lease.admits(call.need(&of.terms)));
             let lack = lack.and_then(|limit| limit.lack.as_ref());
             lack.is_some_and(|lack| {
-                let is_final = lack.terms == terms && call.now_ms < lack.until_ms;
+                let is_final = lack.terms == of.terms && call.now_ms < lack.until_ms;
                 let is_known = lack.answers >= MAX_LACK_ANSWERS || lack.since >= waits_since;
-                is_final || (is_known && lack.is_fresh(&terms))
+                is_final || (is_known && lack.is_fresh(&of.terms))
             })
         })
     }
@@ -211,12 +290,13 @@ impl OrganizationAccount {
     /// Returns the refusal of a call that a lease does not cover: the tightest limit of the first such scope.
     pub fn reached_limit(&self, call: &LimitedCall<'_>) -> Option<LimitReached> {
         let state = self.lock();
-        let lacking = |terms: &LimitTerms| {
-            let limit = state.limit_of(terms, &call.hold)?;
-            let is_lacking = limit.lease.is_of(terms, call.now_ms) && !limit.lease.admits();
-            is_lacking.then(|| limit.lease.reached()).flatten()
+        let lacking = |of: &CallTerms<'_>| {
+            let limit = state.limit_of(of, &call.hold)?;
+            let is_granted = limit.lease.is_of(&of.terms, call.now_ms);
+            let is_lacking = is_granted && !limit.lease.admits(call.need(&of.terms));
+            is_lacking.then(|| call.reached(of, &limit.lease)).flatten()
         };
-        call.terms().find_map(|terms| lacking(&terms))
+        call.terms().find_map(|of| lacking(&of))
     }
 
     /// Returns the leases of which the store may hold an amount.
@@ -229,11 +309,14 @@ impl OrganizationAccount {
         let keys = keys.map(|(id, key)| (LimitScope::Key(Arc::clone(id)), &key.limit));
         let members = state.members.iter();
         let members = members.map(|(id, of)| (LimitScope::Member(Arc::clone(id)), &of.limit));
+        let budgets = state.budgets.iter();
+        let budgets = budgets.map(|(name, of)| (LimitScope::Budget(Arc::clone(name)), &of.limit));
         let plan = [
             (LimitScope::Plan, &state.plan_limits.plan),
             (LimitScope::Premium, &state.plan_limits.premium),
         ];
-        let held = keys.chain(members).chain(plan).filter(|(_, limit)| {
+        let all = keys.chain(members).chain(budgets).chain(plan);
+        let held = all.filter(|(_, limit)| {
             let limit = limit.as_ref();
             limit.is_some_and(|limit| limit.lease.is_held())
         });
@@ -241,10 +324,13 @@ impl OrganizationAccount {
             .collect()
     }
 
-    /// Returns whether something is left of the lease of this scope.
-    pub fn still_admits(&self, scope: &LimitScope) -> bool {
+    /// Returns whether enough is left of a lease for a call that may cost this much.
+    pub fn still_admits(&self, wanted: &WantedLimit, max_cost: Usd) -> bool {
+        let need = wanted.terms.map(|terms| terms.need(max_cost));
         let mut state = self.lock();
-        state.limit(scope).is_some_and(|limit| limit.lease.admits())
+        state
+            .limit(&wanted.scope)
+            .is_some_and(|limit| limit.lease.admits(need.unwrap_or_default()))
     }
 
     /// Returns whether the store may hold an amount of this scope.
@@ -272,18 +358,20 @@ impl AccountState {
     /// Checks the limits of a call: each has to be leased and to have something left, or, without a lease, is known to be
     /// reached or not.
     pub(super) fn check_limits(&self, call: &LimitedCall<'_>) -> Result<(), HoldError> {
-        for terms in call.terms() {
-            let lease = self.limit_of(&terms, &call.hold).map(|limit| &limit.lease);
+        for of in call.terms() {
+            let lease = self.limit_of(&of, &call.hold).map(|limit| &limit.lease);
             if call.needs_lease {
+                let need = call.need(&of.terms);
                 let covers =
-                    |lease: &LimitLease| lease.is_of(&terms, call.now_ms) && lease.admits();
+                    |lease: &LimitLease| lease.is_of(&of.terms, call.now_ms) && lease.admits(need);
                 if !lease.is_some_and(covers) {
                     return Err(HoldError::Limit);
                 }
             } else if let Some(lease) = lease
-                && !lease.may_be_left(&terms, call.now_ms)
+                && !lease.may_be_left(&of.terms, call.now_ms)
             {
-                return Err(lease.reached().map_or(HoldError::Limit, HoldError::Reached));
+                let reached = call.reached(&of, lease);
+                return Err(reached.map_or(HoldError::Limit, HoldError::Reached));
             }
         }
         Ok(())
@@ -292,8 +380,7 @@ impl AccountState {
     /// Reserves an amount of the leases; a negative amount ends a reservation.
     pub(super) fn reserve_limits(&mut self, hold: &Hold<'_>, amount: Usd) {
         let premium = (hold.funding == Funding::Plan).then_some(hold.is_premium);
-        let member = hold.member_id.map(|id| &**id);
-        self.each_limit(hold.key_id, member, premium, |lease| lease.reserve(amount));
+        self.each_limit(hold, premium, |lease| lease.reserve(amount));
     }
 
     /// Counts what a call has spent. `premium`: the plan pays, and whether the model is premium.
@@ -304,24 +391,28 @@ impl AccountState {
         change: impl FnMut(&mut LimitLease),
     ) {
         self.spendings += 1;
-        let member = hold.member_id.map(|id| &**id);
-        self.each_limit(hold.key_id, member, premium, change);
+        self.each_limit(hold, premium, change);
     }
 
     /// Applies `change` to the leases that a call has. `premium`: the plan pays, and whether the model is premium.
     fn each_limit(
         &mut self,
-        key_id: &str,
-        member_id: Option<&str>,
+        hold: &Hold<'_>,
         premium: Option<bool>,
         mut change: impl FnMut(&mut LimitLease),
     ) {
         if !self.plan_limits.has_leases {
             return;
         }
-        let key = self.keys.get_mut(key_id);
+        for budget in hold.budgets {
+            let of = self.budgets.get_mut(&budget.name);
+            if let Some(limit) = of.and_then(|of| of.limit.as_deref_mut()) {
+                change(&mut limit.lease);
+            }
+        }
+        let key = self.keys.get_mut(hold.key_id);
         let key = key.and_then(|key| key.limit.as_deref_mut());
-        let member = member_id.and_then(|id| self.members.get_mut(id));
+        let member = hold.member_id.and_then(|id| self.members.get_mut(id));
         let member = member.and_then(|member| member.limit.as_deref_mut());
         let PlanLimits {
             plan, premium: of, ..
@@ -341,7 +432,8 @@ impl AccountState {
         let keys = self.keys.values_mut().map(|key| &mut key.limit);
         let members = self.members.values_mut().map(|member| &mut member.limit);
         let PlanLimits { plan, premium, .. } = &mut self.plan_limits;
-        let all = keys.chain(members).chain([plan, premium]);
+        let budgets = self.budgets.values_mut().map(|of| &mut of.limit);
+        let all = keys.chain(members).chain(budgets).chain([plan, premium]);
         all.filter_map(Option::as_deref_mut)
     }
 
@@ -351,6 +443,7 @@ impl AccountState {
             LimitScope::Member(id) => &mut spender_entry(&mut self.members, id).limit,
             LimitScope::Plan => &mut self.plan_limits.plan,
             LimitScope::Premium => &mut self.plan_limits.premium,
+            LimitScope::Budget(name) => &mut budget_entry(&mut self.budgets, name).limit,
         }
     }
 
@@ -360,16 +453,18 @@ impl AccountState {
             LimitScope::Member(id) => self.members.get_mut(id)?.limit.as_deref_mut(),
             LimitScope::Plan => self.plan_limits.plan.as_deref_mut(),
             LimitScope::Premium => self.plan_limits.premium.as_deref_mut(),
+            LimitScope::Budget(name) => self.budgets.get_mut(name)?.limit.as_deref_mut(),
         }
     }
 
     /// Returns the lease for limits of a call.
-    fn limit_of(&self, terms: &LimitTerms, hold: &Hold<'_>) -> Option<&LeasedLimit> {
-        match terms {
+    fn limit_of(&self, of: &CallTerms<'_>, hold: &Hold<'_>) -> Option<&LeasedLimit> {
+        match of.terms {
             LimitTerms::Key(_) => self.keys.get(hold.key_id)?.limit.as_deref(),
             LimitTerms::Member(_) => self.members.get(hold.member_id?)?.limit.as_deref(),
             LimitTerms::Plan(..) => self.plan_limits.plan.as_deref(),
             LimitTerms::Premium(..) => self.plan_limits.premium.as_deref(),
+            LimitTerms::Budget(..) => self.budgets.get(&of.budget?.name)?.limit.as_deref(),
         }
     }
 
@@ -380,6 +475,10 @@ impl AccountState {
             LimitScope::Member(id) => of(self.members.get(id)),
             LimitScope::Plan => self.plan_reserved,
             LimitScope::Premium => self.premium_reserved,
+            LimitScope::Budget(name) => {
+                let budget = self.budgets.get(name);
+                budget.map_or(Usd::ZERO, |of| of.reserved)
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use foldhash::fast::FixedState;
 
 use super::account::Hold;
 use super::account_limits::{LeasedLimit, PlanLimits};
+use super::budgets::TopAgents;
 use crate::store::Credit;
 
 /// What the lock of an account guards.
@@ -18,6 +19,8 @@ pub(super) struct AccountState {
     pub(super) balance: Balance,
     pub(super) keys: Spenders,
     pub(super) members: Spenders,
+    pub(super) budgets: BudgetSpenders,
+    pub(super) top_agents: TopAgents,
     pub(super) plan_reserved: Usd,
     pub(super) premium_reserved: Usd,
     pub(super) plan_limits: PlanLimits,
@@ -41,6 +44,33 @@ pub(super) struct AccountState {
 /// Spenders by id. The store makes the ids, so nobody can choose many that share a hash.
 pub(super) type Spenders = HashMap<Arc<str>, Spender, FixedState>;
 
+/// Budgets by name. Clients choose the names, so nobody may know how they are hashed.
+pub(super) type BudgetSpenders = HashMap<Arc<str>, BudgetSpender>;
+
+/// What a budget spends.
+#[derive(Default)]
+pub(super) struct BudgetSpender {
+    pub(super) reserved: Usd,
+    pub(super) limit: Option<Box<LeasedLimit>>,
+    /// When a call last used it.
+    pub(super) used_at: Option<Instant>,
+    /// The limit and the period of which no call behind the end is left.
+    pub(super) grace_over: Option<Box<str>>,
+}
+
+impl BudgetSpender {
+    /// Returns whether no call has used it for this time.
+    pub(super) fn is_idle(&self, idle: Duration) -> bool {
+        let is_old = self.used_at.is_none_or(|used_at| used_at.elapsed() >= idle);
+        is_old && self.reserved == Usd::ZERO
+    }
+
+    /// Returns whether the store may hold an amount of it for this process.
+    pub(super) fn is_held(&self) -> bool {
+        self.limit.as_deref().is_some_and(LeasedLimit::is_held)
+    }
+}
+
 /// What a key or a member spends.
 #[derive(Default)]
 pub(super) struct Spender {
@@ -49,6 +79,8 @@ pub(super) struct Spender {
     pub(super) limit: Option<Box<LeasedLimit>>,
     /// What the key has spent, as it was last read.
     pub(super) known: Option<Box<KnownSpent>>,
+    /// An hour, and how many budgets of new names calls of the key have begun in it.
+    pub(super) new_names: (i64, u32),
 }
 
 /// What a key, its member and its plan had spent.
@@ -73,6 +105,11 @@ impl AccountState {
             let member = spender_entry(&mut self.members, member);
             member.reserved = member.reserved.plus(amount);
         }
+        for budget in hold.budgets {
+            let budget = budget_entry(&mut self.budgets, &budget.name);
+            budget.reserved = budget.reserved.plus(amount);
+            budget.used_at = Some(self.last_used);
+        }
         if hold.funding == Funding::Plan {
             self.plan_reserved = self.plan_reserved.plus(amount);
             if hold.is_premium {
@@ -84,6 +121,13 @@ impl AccountState {
 
 pub(super) fn spender_entry<'a>(spenders: &'a mut Spenders, id: &Arc<str>) -> &'a mut Spender {
     spenders.entry(Arc::clone(id)).or_default()
+}
+
+pub(super) fn budget_entry<'a>(
+    budgets: &'a mut BudgetSpenders,
+    name: &Arc<str>,
+) -> &'a mut BudgetSpender {
+    budgets.entry(Arc::clone(name)).or_default()
 }
 
 /// What the store did not have within [`LACK_TTL`].

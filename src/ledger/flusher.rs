@@ -201,7 +201,7 @@ impl Ledger {
         }
     }
 
-    /// Joins the spending of hours that no limit looks back at, and deletes old sums of sessions, at intervals. Runs until it is
+    /// Joins the spending of hours that no limit looks back at, and deletes old sums of sessions and old budgets, at intervals. Runs until it is
     /// dropped.
     pub(super) async fn clean_past_hours(self: Arc<Self>) {
         loop {
@@ -209,8 +209,11 @@ impl Ledger {
             let step = || self.store.join_past_spent(before_ms);
             clean("old spending stays by the hour", step).await;
             let before = first_session_hour(self.now_ms());
-            let step = || self.store.delete_old_sessions(before);
+            let step = || self.store.delete_old_named_hours(before);
             clean("old sums of sessions stay in the store", step).await;
+            let now_ms = self.now_ms();
+            let step = || self.store.delete_old_budgets(now_ms);
+            clean("old budgets stay in the store", step).await;
             tokio::time::sleep(CLEAN_INTERVAL).await;
         }
     }

@@ -21,6 +21,7 @@ impl Ledger {
             tokio::time::sleep(INTERVAL).await;
             // While the store fails, leases stay here and serve calls without it.
             if !self.is_failing() {
+                self.drop_idle_budgets(ACCOUNT_IDLE_TIMEOUT).await;
                 self.drop_idle_accounts(ACCOUNT_IDLE_TIMEOUT).await;
             }
         }

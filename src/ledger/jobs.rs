@@ -148,6 +148,7 @@ impl Ledger {
                 reserved: job.reserved,
                 duration_ms: u64::try_from(at_ms - job.created_ms).unwrap_or_default(),
                 session: end.session,
+                marks: job.marks.clone(),
                 ..LedgerEntry::default()
             }
         });

@@ -335,7 +335,8 @@ impl Ledger {
 
     /// Returns what another process asks for, in the background. Shape: see [`store::ledger::CHANNEL`].
     pub(super) fn hear(self: &Arc<Self>, payload: &str) {
-        let mut words = payload.split(' ');
+        // Names of budgets have spaces.
+        let mut words = payload.splitn(3, ' ');
         let (Some(owner), Some(organization)) = (words.next(), words.next()) else {
             return;
         };

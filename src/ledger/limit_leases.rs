@@ -124,7 +124,7 @@ impl Ledger {
             };
             let others = grants.iter().map(|grant| grant.others);
             let lacking = missing.into_iter().zip(others);
-            let lacking = lacking.filter(|(wanted, _)| !account.still_admits(&wanted.scope));
+            let lacking = lacking.filter(|(wanted, _)| !account.still_admits(wanted, need));
             let (lacking, others): (Vec<_>, Vec<_>) = lacking.unzip();
             missing = lacking;
             if missing.is_empty() {

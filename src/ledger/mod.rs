@@ -9,6 +9,7 @@
 pub mod account;
 mod account_limits;
 mod account_state;
+mod budgets;
 mod clock;
 mod credit;
 mod error;
@@ -43,6 +44,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
+pub use budgets::use_of_reached;
 pub use error::LedgerError;
 pub use receipt::Receipt;
 pub use reservation::{CallEnd, NewReservation, Reservation, ReservationError};
@@ -271,6 +273,7 @@ impl Ledger {
             funding: call.funding,
             amount: call.max_cost,
             is_premium: call.is_premium,
+            budgets: call.budgets.map_or(&[], |all| all),
         };
         LimitedCall {
             hold,

@@ -48,6 +48,8 @@ fn call(caller: &Caller, units: i128) -> NewReservation<'_> {
         bounds: SpendingBounds::default(),
         experiment: None,
         session: None,
+        budgets: None,
+        marks: None,
     }
 }
 

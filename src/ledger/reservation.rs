@@ -7,11 +7,12 @@ use filters::accounts::Caller;
 use filters::fault::{Fault, FaultKind};
 use filters::fault_code::FaultCode;
 use filters::ledger::{
-    CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry, SessionNames,
-    UsageRecord,
+    CallMarks, CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry,
+    SessionNames, UsageRecord,
 };
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
+use filters::money::budgets::Budget;
 
 use super::Ledger;
 use super::account;
@@ -43,12 +44,16 @@ pub struct NewReservation<'a> {
     pub experiment: Option<&'a Arc<ExperimentNames>>,
     /// The session that it belongs to.
     pub session: Option<&'a Arc<SessionNames>>,
+    /// The budgets in which it counts.
+    pub budgets: Option<&'a Arc<[Budget]>>,
+    /// Its tags, and the names of its budgets.
+    pub marks: Option<&'a Arc<CallMarks>>,
 }
 
 impl NewReservation<'_> {
     /// Returns whether the call has limits.
     pub(super) fn has_bounds(&self) -> bool {
-        self.bounds != SpendingBounds::default()
+        self.bounds != SpendingBounds::default() || self.budgets.is_some()
     }
 }
 
@@ -105,6 +110,7 @@ pub struct Reservation {
     key_id: Arc<str>,
     member_id: Option<Arc<str>>,
     is_premium: bool,
+    budgets: Option<Arc<[Budget]>>,
     /// When the plan that pays began; 0 if none does. A clock that is behind dates no call before it.
     plan_since_ms: i64,
     /// The call's entry if it ended now.
@@ -142,6 +148,7 @@ impl Reservation {
             outcome: CallOutcome::Killed,
             experiment: call.experiment.map(Arc::clone),
             session: call.session.map(Arc::clone),
+            marks: call.marks.map(Arc::clone),
             ..LedgerEntry::default()
         };
         Self {
@@ -150,6 +157,7 @@ impl Reservation {
             key_id: Arc::clone(&caller.key_id),
             member_id: member.map(Arc::clone),
             is_premium: call.is_premium,
+            budgets: call.budgets.map(Arc::clone),
             plan_since_ms: match call.funding {
                 Funding::Plan => caller.plan_since_ms,
                 _ => 0,
@@ -200,6 +208,7 @@ impl Reservation {
         let owner = std::mem::take(&mut self.entry.owner);
         let experiment = self.entry.experiment.take();
         let session = self.entry.session.take();
+        let marks = self.entry.marks.take();
         let hold = self.hold();
         let at_ms = self.ledger.now_ms().max(self.plan_since_ms);
         let cost = ended.usage.total();
@@ -230,6 +239,7 @@ impl Reservation {
             owner,
             experiment,
             session,
+            marks,
             ..self.entry
         };
         let (charge, end) = self.account.settle(&hold, &spent, |charge| {
@@ -250,6 +260,7 @@ impl Reservation {
                 false => self.entry.funding,
             },
             is_premium: self.is_premium,
+            marks: self.entry.marks.clone(),
             reserved: job.reserved.min(self.entry.reserved),
             ..job
         }
@@ -275,6 +286,7 @@ impl Reservation {
             funding: self.entry.funding,
             amount: self.entry.reserved,
             is_premium: self.is_premium,
+            budgets: self.budgets.as_deref().unwrap_or_default(),
         }
     }
 }

@@ -108,6 +108,7 @@ impl Ledger {
                 LimitScope::Key(_) => so_far.key = spent.key,
                 LimitScope::Member(_) => so_far.member = spent.member,
                 LimitScope::Plan | LimitScope::Premium => so_far.plan = spent.plan,
+                LimitScope::Budget(_) => {}
             }
         }
         Ok((so_far, is_exact))
@@ -120,5 +121,6 @@ pub(super) fn is_spent_in(call: &LedgerEntry, scope: &LimitScope) -> bool {
         LimitScope::Key(id) => *id == call.owner.key_id,
         LimitScope::Member(id) => call.owner.member_id.as_ref() == Some(id),
         LimitScope::Plan | LimitScope::Premium => call.funding == Funding::Plan,
+        LimitScope::Budget(name) => call.budgets().contains(name),
     }
 }

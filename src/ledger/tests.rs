@@ -62,6 +62,8 @@ async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
         bounds: SpendingBounds::default(),
         experiment: None,
         session: None,
+        budgets: None,
+        marks: None,
     };
     let mut own = ledger.reserve(&call(Funding::Byok)).await.unwrap();
     let ended = CallEnd {
@@ -126,6 +128,8 @@ async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
         bounds,
         experiment: None,
         session: None,
+        budgets: None,
+        marks: None,
     };
     for n in 1..=3_i128 {
         let mut running = ledger.reserve(&call).await.unwrap();
@@ -190,6 +194,8 @@ async fn a_call_without_credit_is_refused_from_memory_until_there_is_new_credit(
             bounds: SpendingBounds::default(),
             experiment: None,
             session: None,
+            budgets: None,
+            marks: None,
         };
         ledger.reserve(&call).await.err()
     };
@@ -344,6 +350,8 @@ fn byok_call(caller: &Caller) -> NewReservation<'_> {
         bounds: SpendingBounds::default(),
         experiment: None,
         session: None,
+        budgets: None,
+        marks: None,
     }
 }
 

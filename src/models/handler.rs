@@ -78,7 +78,7 @@ impl Forward for ModelHandler {
             let (mut call, found) = planned?;
             call.expect_impression(impression);
             call.set_upload(upload);
-            call.set_session(&incoming.head().headers, incoming.info());
+            call.set_session(&incoming.head().headers, incoming.info())?;
             if let Some(found) = found
                 && let Some(replayed) = call.replay(incoming.info(), found)
             {
@@ -89,19 +89,19 @@ impl Forward for ModelHandler {
             let reserving = call.reserve(incoming.info());
             let reserved = Permit::free_while(&mut permit, reserving).await.flatten();
             incoming.set_permit(permit);
+            incoming.set_budget(call.budget_head(incoming.info()));
             let reserved = reserved.map_err(|fault| call.explain(fault));
             if reserved.is_err() {
                 call.release_followers();
             }
-            let state = call.state();
             if reserved.is_ok() && is_background {
                 let queued = Box::pin(self.queue(incoming, &mut call)).await;
                 *exchange = Some(call);
                 return queued.map(Opened::Response);
             }
+            let buffering = Buffering::UntilContent(call.state());
             *exchange = Some(call);
-            reserved?;
-            Ok(Opened::Upstream(Buffering::UntilContent(state)))
+            reserved.map(|()| Opened::Upstream(buffering))
         })
     }
 }

@@ -4,11 +4,12 @@
 //! [`reply_cache`] replays earlier replies, and [`sessions`] keep their provider. A [`deployment`] has the facts that
 //! all calls of a model at a provider share. [`shared_health`] exchanges the health of providers between processes.
 //! [`explain`] tells how a request would be routed.
-//! [`store_snapshots`] has the BYOK keys and [`prompts`] of callers. [`experiments`] let flags choose models.
+//! [`store_snapshots`] has the BYOK keys, the [`prompts`] and the [`budgets`] of callers. [`experiments`] let flags choose models.
 //! [`videos`] are jobs after their order, [`stored_responses`] are kept for their clients, and [`jobs`] is what work on jobs
 //! shares. [`provider_counts`] asks providers how long prompts are. [`endpoints`] respond to requests that need no provider. [`routes`] has the
 //! rows of the route table.
 
+pub mod budgets;
 pub mod deployment;
 pub mod endpoints;
 pub mod exchange;
@@ -43,6 +44,7 @@ use crate::proxy::clock::Clock;
 use crate::proxy::hedge::HedgeConnector;
 use crate::telemetry::metrics::Metrics;
 
+use self::budgets::BudgetSnapshot;
 use self::experiments::Experiments;
 use self::hedging::Hedging;
 use self::media::Media;
@@ -64,6 +66,8 @@ pub struct Models {
     pub ledger: Arc<Ledger>,
     pub byok_keys: Arc<ByokSnapshot>,
     pub prompts: Arc<PromptSnapshot>,
+    /// What people say of budgets.
+    pub budgets: Arc<BudgetSnapshot>,
     /// Decides the flags of experiments; `None` if the process has no flag decisions.
     pub experiments: Option<Box<dyn Experiments>>,
     /// Fetches images for providers that only accept images in the body.
@@ -147,6 +151,7 @@ impl Models {
             ledger,
             byok_keys: snapshots.byok_keys,
             prompts: snapshots.prompts,
+            budgets: snapshots.budgets,
             experiments: None,
             prompts_enabled: config.prompts_enabled,
             judge_model: config.judge_model.clone(),

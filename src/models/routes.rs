@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::models::dialects::Dialect;
 use filters::models::front::Front;
 use filters::models::fronts::contents::{self, ContentsError};
@@ -460,7 +461,8 @@ fn responses_error(fault: &Fault) -> Response {
         body: error.body().into(),
         ..Response::from(fault)
     };
-    if fault.kind == FaultKind::Payment {
+    // A budget begins anew, or more is granted: clients are told when, and not to ask before.
+    if fault.kind == FaultKind::Payment && !fault.has_code(FaultCode::BudgetReached) {
         response.headers.retain(|(name, _)| !WAITS.contains(name));
     }
     response

@@ -16,6 +16,7 @@ use filters::models::routing::affinity::{
 use filters::models::routing::catalog::Catalog;
 use filters::models::routing::resolve::AUTO;
 use http::{HeaderMap, HeaderName};
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::oneshot;
 
@@ -24,13 +25,14 @@ use crate::redis::Redis;
 use crate::shared_wait;
 
 /// The headers that name a session; the first one counts. Source: docs/facts/model-gateway.md 3.8.
-const SESSION_HEADERS: [HeaderName; 6] = [
+const SESSION_HEADERS: [HeaderName; 7] = [
     HeaderName::from_static("x-session-id"),
     HeaderName::from_static("x-session-affinity"),
     HeaderName::from_static("session_id"),
     HeaderName::from_static("session-id"),
     HeaderName::from_static("x-claude-code-session-id"),
     THREAD,
+    MCP_SESSION,
 ];
 /// The headers in which Codex names the thread that asks, and the thread that has started that one. The first thread of a session has
 /// the session's id.
@@ -39,7 +41,11 @@ const PARENT_THREAD: HeaderName = HeaderName::from_static("x-codex-parent-thread
 /// The headers in which Claude Code names the agent of a session that asks, and the agent that has asked that one.
 const AGENT: HeaderName = HeaderName::from_static("x-claude-code-agent-id");
 const PARENT_AGENT: HeaderName = HeaderName::from_static("x-claude-code-parent-agent-id");
-/// The most bytes of an id in the log line and in the usage. Longer ones are no ids.
+/// The header in which other clients name their agent.
+const OTHER_AGENT: HeaderName = HeaderName::from_static("x-agent-id");
+/// The header of the session of an MCP client, for calls of models that its tools make.
+const MCP_SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The most bytes of an id in the log line and in the usage. Longer ones are named by their hash.
 const MAX_ID_BYTES: usize = 128;
 /// How long a request of an unknown session, and the end of its response, wait for Redis. The time is short, because
 /// calls can be planned without a session.
@@ -66,21 +72,18 @@ pub struct Session {
     pub binding: Option<Binding>,
 }
 
-/// Returns the session and the agents that headers name, for the log line and the usage; `None`: neither a session nor an
-/// agent. An id that is long, no ASCII or has an API key is none.
+/// Returns the session with this id, and the agents that headers name, for the log line, the usage and the budgets; `None`: neither
+/// a session nor an agent.
 ///
-/// Cost without such headers: no allocation.
-pub fn session_names(headers: &HeaderMap) -> Option<Arc<SessionNames>> {
-    let id = |value: &[u8]| {
-        let text = std::str::from_utf8(value).ok()?;
-        let is_id = (1..=MAX_ID_BYTES).contains(&text.len())
-            && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-            && !holds_api_key(value);
-        is_id.then(|| Box::<str>::from(text))
+/// Cost without any: no allocation.
+pub fn session_names(headers: &HeaderMap, session: Option<&[u8]>) -> Option<Arc<SessionNames>> {
+    let session = session.and_then(session_name);
+    let named = |name| {
+        headers
+            .get(name)
+            .and_then(|value| session_name(value.as_bytes()))
     };
-    let session = session_of_head(headers).and_then(id);
-    let named = |name| headers.get(name).and_then(|value| id(value.as_bytes()));
-    let (agent, parent) = match named(AGENT) {
+    let (agent, parent) = match named(AGENT).or_else(|| named(OTHER_AGENT)) {
         Some(agent) => (Some(agent), named(PARENT_AGENT)),
         None => {
             // The first thread of a session is no agent.
@@ -97,6 +100,27 @@ pub fn session_names(headers: &HeaderMap) -> Option<Arc<SessionNames>> {
             parent: parent.unwrap_or_default(),
         })
     })
+}
+
+/// Returns an id of a client as it is named; `None`: it is empty. One that is long, no printable ASCII, or has an API key, is named by
+/// its hash.
+pub fn session_name(id: &[u8]) -> Option<Box<str>> {
+    if id.is_empty() {
+        return None;
+    }
+    let is_name = id.len() <= MAX_ID_BYTES
+        && id.iter().all(|byte| (b' '..=b'~').contains(byte))
+        && id.trim_ascii().len() == id.len()
+        && !holds_api_key(id);
+    let text = std::str::from_utf8(id).ok().filter(|_| is_name);
+    Some(text.map_or_else(|| hash_name(id), Box::from))
+}
+
+fn hash_name(id: &[u8]) -> Box<str> {
+    let digest: [u8; 32] = Sha256::digest(id).into();
+    let (half, _) = digest.split_at(16);
+    let digits: String = half.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{digits}").into()
 }
 
 /// Returns the id of a request's session, from its headers or else from its body.
@@ -339,13 +363,13 @@ mod tests {
     }
 
     #[test]
-    fn a_session_and_its_agents_have_short_ids_of_ascii_without_keys() {
+    fn a_session_and_its_agents_have_their_ids_and_others_are_named_by_their_hash() {
         let names = |pairs: &[(&'static str, &[u8])]| {
             let mut headers = HeaderMap::new();
             for (name, value) in pairs {
                 headers.insert(*name, HeaderValue::from_bytes(value).unwrap());
             }
-            let names = session_names(&headers)?;
+            let names = session_names(&headers, session_of_head(&headers))?;
             Some([&names.session, &names.agent, &names.parent].map(ToString::to_string))
         };
         let (session, agent) = ("x-claude-code-session-id", "x-claude-code-agent-id");
@@ -367,14 +391,33 @@ mod tests {
         assert_eq!(second, of(["s", "u", "t"]));
         let longest = [b'x'; MAX_ID_BYTES];
         let long = [b'x'; MAX_ID_BYTES + 1];
-        assert!(names(&[(session, &longest)]).is_some());
+        assert_eq!(
+            names(&[(session, &longest)]).unwrap()[0].len(),
+            MAX_ID_BYTES
+        );
         let key = format!("wg_{}", "B".repeat(43));
-        let hostile: [&[u8]; 5] = [&long, b"", "s\u{e9}".as_bytes(), b"a\tb", key.as_bytes()];
+        let hostile: [&[u8]; 5] = [
+            &long,
+            b"\xff",
+            "s\u{e9}".as_bytes(),
+            b"a\tb",
+            key.as_bytes(),
+        ];
         for id in hostile {
-            assert_eq!(names(&[(session, id)]), None, "{id:?}");
-            let kept = names(&[(session, b"s"), (agent, id), (parent, id)]);
-            assert_eq!(kept, of(["s", "", ""]));
+            let [session, agent, parent] =
+                names(&[(session, id), (agent, id), (parent, id)]).unwrap();
+            assert!(
+                session.starts_with("sha256:") && session.len() == 39,
+                "{session}"
+            );
+            assert_eq!((&agent, &parent), (&session, &session));
         }
+        assert_eq!(names(&[(session, b"")]), None);
+        let other = names(&[(session, b"s"), ("x-agent-id", b"b"), (parent, b"p")]);
+        assert_eq!(other, of(["s", "b", "p"]));
+        let both = names(&[(session, b"s"), ("x-agent-id", b"b"), (agent, b"a")]);
+        assert_eq!(both, of(["s", "a", ""]));
+        assert_eq!(names(&[("mcp-session-id", b"m")]), of(["m", "", ""]));
     }
 
     #[test]

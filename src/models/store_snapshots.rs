@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::budgets::BudgetSnapshot;
 use super::prompts::PromptSnapshot;
 use super::providers::ByokSnapshot;
 use crate::accounts::PublishedRows;
@@ -11,6 +12,7 @@ use crate::accounts::PublishedRows;
 pub struct StoreSnapshots {
     pub byok_keys: Arc<ByokSnapshot>,
     pub prompts: Arc<PromptSnapshot>,
+    pub budgets: Arc<BudgetSnapshot>,
 }
 
 impl StoreSnapshots {
@@ -19,6 +21,7 @@ impl StoreSnapshots {
         Self {
             byok_keys: Arc::new(ByokSnapshot::new(fingerprint_key)),
             prompts: Arc::default(),
+            budgets: Arc::default(),
         }
     }
 
@@ -27,6 +30,7 @@ impl StoreSnapshots {
         match rows {
             PublishedRows::Byok(rows) => self.byok_keys.update(rows),
             PublishedRows::Prompts(rows) => self.prompts.update(rows),
+            PublishedRows::Budgets(rows) => self.budgets.update(rows),
         }
     }
 }

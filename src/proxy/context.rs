@@ -9,6 +9,7 @@ use filters::limits::headers::Quota;
 use tokio::time::Instant;
 
 use super::body_budget::{BodyBudget, BodyOwner, BodyReservation};
+use super::budget_head::BudgetHead;
 use super::buffered::session::SessionSlot;
 use super::clock::Clock;
 use super::deprecation::Deprecation;
@@ -44,6 +45,8 @@ pub struct RequestInfo {
     /// The memory reserved for the request's body.
     pub body_reservation: BodyReservation,
     pub quota: Option<Quota>,
+    /// What is left of the budget of the call.
+    pub budget: Option<BudgetHead>,
     /// The announcement that the route will end.
     pub deprecation: Option<Deprecation>,
     pub body_bytes: usize,
@@ -74,6 +77,7 @@ impl RequestInfo {
             permit: None,
             body_reservation: self.body_reservation.beside(),
             quota: None,
+            budget: None,
             deprecation: None,
             body_bytes: 0,
             shared_wait: WaitBudget::default(),
@@ -102,6 +106,7 @@ impl RequestInfo {
             permit: None,
             body_reservation,
             quota: None,
+            budget: None,
             deprecation: None,
             body_bytes: 0,
             shared_wait: WaitBudget::default(),
@@ -122,6 +127,7 @@ impl RequestInfo {
         HeadFields {
             request_id: self.id.as_header().clone(),
             quota: self.quota,
+            budget: self.budget,
             deprecation: self.deprecation,
             is_chunked: self.is_http1_1,
         }
@@ -213,6 +219,7 @@ impl Context {
                 permit: None,
                 body_reservation: state.body_budget.reservation(None),
                 quota: None,
+                budget: None,
                 deprecation: None,
                 body_bytes: 0,
                 shared_wait: WaitBudget::default(),

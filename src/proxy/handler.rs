@@ -18,6 +18,7 @@ use pingora_proxy::Session;
 
 use super::admission;
 use super::body;
+use super::budget_head::BudgetHead;
 use super::buffered::state::AttemptState;
 use super::context::RequestInfo;
 use super::exchange::Exchange;
@@ -284,6 +285,11 @@ impl<'s> Incoming<'s> {
     /// Takes the permit, so that other requests can have it while this one waits.
     pub fn take_permit(&mut self) -> Option<Permit> {
         self.info.permit.take()
+    }
+
+    /// Sets what is left of the budget of the call, which its response tells.
+    pub fn set_budget(&mut self, budget: Option<BudgetHead>) {
+        self.info.budget = budget;
     }
 
     /// Puts the permit back.

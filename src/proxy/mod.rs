@@ -11,6 +11,7 @@ pub mod address_limits;
 pub mod admission;
 pub mod body;
 pub mod body_budget;
+pub mod budget_head;
 pub mod buffered;
 pub mod clock;
 pub mod concurrency_limit;

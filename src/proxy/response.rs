@@ -15,6 +15,7 @@ use pingora::protocols::http::HttpTask;
 use pingora::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
+use super::budget_head::BudgetHead;
 use super::deprecation::Deprecation;
 
 /// One of our own responses.
@@ -31,6 +32,8 @@ pub struct HeadFields {
     pub request_id: HeaderValue,
     /// The quota against which the request counted.
     pub quota: Option<Quota>,
+    /// What is left of the budget of the call.
+    pub budget: Option<BudgetHead>,
     /// The announcement that the route will end.
     pub deprecation: Option<Deprecation>,
     /// Whether a body without a length is chunked.
@@ -38,9 +41,10 @@ pub struct HeadFields {
 }
 
 impl HeadFields {
-    /// Returns the headers of quota and deprecation.
+    /// Returns the headers of quota, budget and deprecation.
     pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let quota = self.quota.iter().flat_map(Quota::headers);
+        let quota = quota.chain(self.budget.iter().flat_map(BudgetHead::headers));
         quota.chain(self.deprecation.iter().flat_map(Deprecation::headers))
     }
 }

@@ -11,6 +11,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::StoreError;
+use super::budget_states::{self, parse_granted};
 use super::connections::Connected;
 use super::keys::read_terms;
 use super::organizations::organization_status;
@@ -33,8 +34,14 @@ pub(super) async fn read(
     (kind, verb): (AuditKind, Verb),
     id: &str,
 ) -> Result<Option<StoredThing>, StoreError> {
-    let query = sqlx::query(statement(kind)).bind(id.to_owned());
-    let Some(row) = query.fetch_optional(&mut *connection).await? else {
+    let row = match statement(kind) {
+        None => budget_states::fields(connection, id).await?,
+        Some(sql) => {
+            let query = sqlx::query(sql).bind(id.to_owned());
+            query.fetch_optional(&mut *connection).await?
+        }
+    };
+    let Some(row) = row else {
         return Ok(None);
     };
     let mut thing = StoredThing {
@@ -60,9 +67,10 @@ pub(super) async fn read(
     Ok(Some(thing))
 }
 
-/// Returns the statement that reads a thing by its id. `named` is what it is called.
-fn statement(kind: AuditKind) -> &'static str {
-    match kind {
+/// Returns the statement that reads a thing by its id; `None`: the id has two parts. `named` is what it is called.
+fn statement(kind: AuditKind) -> Option<&'static str> {
+    Some(match kind {
+        AuditKind::Budget => return None,
         AuditKind::Organization => {
             "SELECT name AS named, id AS organization_id, name AS organization, name, plan, regions, \
              export_content, status, held_at FROM organizations WHERE id = $1"
@@ -104,7 +112,7 @@ fn statement(kind: AuditKind) -> &'static str {
             "SELECT '' AS named, '' AS organization_id, '' AS organization, ended_last FROM journal_owners \
              WHERE owner = $1"
         }
-    }
+    })
 }
 
 fn read_fields(kind: AuditKind, row: &AnyRow) -> Result<Map<String, Value>, StoreError> {
@@ -137,6 +145,12 @@ fn read_fields(kind: AuditKind, row: &AnyRow) -> Result<Map<String, Value>, Stor
             let revoked_at: Option<i64> = row.try_get("revoked_at")?;
             let status = revoked_at.map_or("active", |_| "revoked");
             json!({"created_at": time(row, "created_at")?, "status": status})
+        }
+        AuditKind::Budget => {
+            let granted = parse_granted(row.try_get("granted")?)?;
+            let paused_at: Option<i64> = row.try_get("paused_at")?;
+            let status = paused_at.map_or("active", |_| "paused");
+            json!({"granted": granted.spent(i64::MAX).total.to_string(), "status": status})
         }
         AuditKind::Journal => json!({"last_call_at": time(row, "ended_last")?}),
     };

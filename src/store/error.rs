@@ -49,6 +49,8 @@ pub enum StoreError {
     },
     /// A key would have expired already.
     PastExpiry,
+    /// The organization has as many budgets of which something is said as it may.
+    TooManyBudgets(i64),
     /// No credit at all was to be given or taken.
     NoAmount {
         is_given: bool,
@@ -296,6 +298,10 @@ impl StoreError {
                     "the {kind} `{name}` was changed meanwhile ({changes}), and nothing was done: look at it again"
                 )
             }
+            Self::TooManyBudgets(most) => format!(
+                "more was granted to {most} sessions of the organization, or they are paused, and no more are accepted: \
+                 resume some, or raise the budget of the key"
+            ),
             Self::PastExpiry => {
                 "expires is not in the future: accepted is a later time, such as 2031-01-01T00:00:00Z"
                     .to_owned()

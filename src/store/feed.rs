@@ -57,6 +57,8 @@ pub(super) enum Changed<'a> {
     ProviderKeys(&'a str),
     /// The prompt: its versions or its labels.
     Prompt(&'a str),
+    /// What people say of the budget, by its organization and its name.
+    Budget(&'a str),
     /// The grant or the client of OAuth, which was revoked.
     Revoked(&'a str),
     /// The credit of this organization, which is no part of a snapshot.
@@ -77,6 +79,7 @@ impl<'a> Changed<'a> {
             Self::Key(id) => ("key", id),
             Self::ProviderKeys(id) => ("provider_keys", id),
             Self::Prompt(id) => ("prompt", id),
+            Self::Budget(id) => ("budget", id),
             Self::Revoked(id) => ("revoked", id),
             Self::Credit(id) => ("credit", id),
             Self::Journal(id) => ("journal", id),
@@ -146,6 +149,8 @@ pub(super) struct Changes {
     pub keys: BTreeSet<String>,
     pub byok_organizations: BTreeSet<String>,
     pub prompts: BTreeSet<String>,
+    /// Organizations and names of budgets.
+    pub budgets: BTreeSet<String>,
     /// Ids of grants and clients of OAuth that were revoked.
     pub revoked: BTreeSet<String>,
     /// Ids of rows that were deleted. What has the id now is among the changed ones, too.
@@ -218,6 +223,7 @@ impl Changes {
             "key" => self.keys.insert(id),
             "provider_keys" => self.byok_organizations.insert(id),
             "prompt" => self.prompts.insert(id),
+            "budget" => self.budgets.insert(id),
             "revoked" => self.revoked.insert(id),
             kind => match DeletedKind::ALL.into_iter().find(|it| it.as_str() == kind) {
                 Some(kind) => self.deleted.entry(kind).or_default().insert(id),

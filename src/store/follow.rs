@@ -11,7 +11,7 @@ use super::feed::{Changes, MAX_CHANGES};
 use super::records::AccountRecord;
 use super::shared_rows::{Interned, SharedRows, UnreadableRows};
 use super::snapshot::{by_organization, changed_records, read_key, select};
-use super::{PromptRecord, SealedKey, Store, StoreError};
+use super::{BudgetRecord, PromptRecord, SealedKey, Store, StoreError};
 
 /// The maximum number of keys in a page.
 const PAGE: i64 = 4096;
@@ -22,6 +22,7 @@ pub struct Followed {
     /// The organizations whose BYOK keys have changed, with all their keys.
     pub byok: Vec<(String, Vec<SealedKey>)>,
     pub prompts: Vec<PromptRecord>,
+    pub budgets: Vec<BudgetRecord>,
     /// The rows that were read, with the revision that they make.
     pub records: Vec<AccountRecord>,
     /// Whether the feed had all changes. If not, the snapshot has those that it had, and everything must be read again.
@@ -49,13 +50,9 @@ impl Store {
         let mut connection = self.pool.acquire().await?;
         // What was deleted goes first: another row may have its id by now.
         let mut records = deleted_records(&changes);
-        records
-            .iter()
-            .for_each(|it| shared.add(it, &mut unreadable));
+        add_all(&records, shared, &mut unreadable);
         let changed = changed_records(&mut connection, &changes, shared, &mut unreadable).await?;
-        changed
-            .iter()
-            .for_each(|it| shared.add(it, &mut unreadable));
+        add_all(&changed, shared, &mut unreadable);
         records.extend(changed);
         shared
             .fan_out
@@ -84,11 +81,14 @@ impl Store {
         }
         let prompts = self.changed_prompts(&changes).await?;
         records.extend(prompts.iter().cloned().map(AccountRecord::Prompt));
+        let budgets = self.budget_records(Some(&changes.budgets)).await?;
+        records.extend(budgets.iter().cloned().map(AccountRecord::Budget));
         records.push(AccountRecord::Revision(changes.revision));
         Ok(Some(Followed {
             snapshot,
             byok,
             prompts,
+            budgets,
             records,
             is_complete: changes.is_complete,
             unreadable,
@@ -154,6 +154,10 @@ impl Store {
         records.extend(gone.map(|id| PromptRecord::removed(id)));
         Ok(records)
     }
+}
+
+fn add_all(records: &[AccountRecord], shared: &mut SharedRows, unreadable: &mut UnreadableRows) {
+    records.iter().for_each(|it| shared.add(it, unreadable));
 }
 
 /// Returns the snapshot of the next revision without the keys that were deleted.

@@ -16,6 +16,7 @@ mod audit_append;
 mod audit_log;
 mod audit_state;
 mod backup;
+mod budget_states;
 mod cipher;
 mod connections;
 mod credit;
@@ -62,6 +63,7 @@ pub use account_pages::{AccountPage, KeyFilter, KeyUse, MemberUse, OrganizationU
 pub use apply::{AppliedAccounts, WantedAccounts};
 pub use audit_log::{AuditFilter, AuditPage, HashedEntry};
 pub use backup::back_up;
+pub use budget_states::{BudgetChange, BudgetRecord, BudgetReport};
 pub use credit::{Credit, check_amount};
 pub use deletion::Deletion;
 pub use error::{ImportPlace, StoreError, TransferError};

@@ -12,7 +12,7 @@ use super::keys::is_debug;
 use super::organizations::organization_status;
 use super::shared_rows::{Interned, SharedRows, UnreadableRows};
 use super::snapshot::LoadedAccounts;
-use super::{PromptRecord, SealedKey, StoreError};
+use super::{BudgetRecord, PromptRecord, SealedKey, StoreError};
 
 /// A row, or what makes the rows before it count.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -26,6 +26,8 @@ pub enum AccountRecord {
     ByokKeys(String, Vec<SealedKey>),
     /// A prompt with all its versions; without any, it is removed.
     Prompt(PromptRecord),
+    /// What people say of a budget.
+    Budget(BudgetRecord),
     /// A grant or a client of OAuth that was revoked, and when, in unix milliseconds.
     Revoked(String, i64),
     /// A row that was deleted, with those that belong to it.
@@ -230,6 +232,7 @@ pub struct RecordedAccounts {
     keys: BTreeMap<String, KeyRecord>,
     byok: BTreeMap<String, Vec<SealedKey>>,
     prompts: BTreeMap<String, PromptRecord>,
+    budgets: BTreeMap<String, BudgetRecord>,
     revoked: Vec<(String, i64)>,
 }
 
@@ -245,6 +248,10 @@ impl RecordedAccounts {
             }
             AccountRecord::Prompt(prompt) => {
                 self.prompts.insert(prompt.id.clone(), prompt);
+            }
+            AccountRecord::Budget(budget) => {
+                let id = BudgetRecord::id(&budget.organization_id, &budget.name);
+                self.budgets.insert(id, budget);
             }
             AccountRecord::Revoked(id, at_ms) => self.revoked.push((id, at_ms)),
             AccountRecord::Deleted(DeletedKind::Key, id) => _ = self.keys.remove(&id),
@@ -274,6 +281,7 @@ impl RecordedAccounts {
             shared,
             byok: self.byok.into_values().flatten().collect(),
             prompts: self.prompts.into_values().collect(),
+            budgets: self.budgets.into_values().collect(),
             unreadable,
         }
     }

@@ -115,6 +115,7 @@ impl SharedRows {
             AccountRecord::Key(_)
             | AccountRecord::ByokKeys(..)
             | AccountRecord::Prompt(_)
+            | AccountRecord::Budget(_)
             | AccountRecord::Revoked(..)
             | AccountRecord::Revision(_) => {}
         }

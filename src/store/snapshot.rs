@@ -15,7 +15,7 @@ use super::records::{
 };
 use super::rows::Rows;
 use super::shared_rows::{Interned, SharedRows, UnreadableRows};
-use super::{PromptRecord, SealedKey, Store, StoreError};
+use super::{BudgetRecord, PromptRecord, SealedKey, Store, StoreError};
 
 /// All accounts as of one revision, with what it takes to follow their changes.
 #[derive(Default)]
@@ -26,6 +26,7 @@ pub struct LoadedAccounts {
     /// All BYOK keys, oldest first.
     pub byok: Vec<SealedKey>,
     pub prompts: Vec<PromptRecord>,
+    pub budgets: Vec<BudgetRecord>,
     /// The rows that cannot be read. Their keys are refused.
     pub unreadable: UnreadableRows,
 }
@@ -73,6 +74,10 @@ impl Store {
         for prompt in &prompts {
             keep(&AccountRecord::Prompt(prompt.clone()));
         }
+        let budgets = self.all_budgets().await?;
+        for budget in &budgets {
+            keep(&AccountRecord::Budget(budget.clone()));
+        }
         for (id, at_ms) in self.revocations(None).await? {
             snapshot.revoke(&id, at_ms);
             keep(&AccountRecord::Revoked(id, at_ms));
@@ -83,6 +88,7 @@ impl Store {
             shared,
             byok,
             prompts,
+            budgets,
             unreadable,
         })
     }

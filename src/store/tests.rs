@@ -96,6 +96,7 @@ macro_rules! on_both {
 mod account_pages;
 mod apply;
 mod audit;
+mod budgets;
 mod bulk;
 mod calls;
 mod changes;

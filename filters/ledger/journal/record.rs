@@ -1,13 +1,13 @@
 //! The records of the journal.
 //!
-//! What the first entries had not stands before the entry, in records of their own kinds: the session, the experiment, the
-//! units and what they cost. So the bytes of all other calls are what they ever were, and journals of earlier versions are read.
+//! What the first entries had not stands before the entry, in records of their own kinds: tags and budgets, the session, the
+//! experiment, the units and what they cost. So the bytes of all other calls are what they ever were, and journals of earlier versions are read.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::entry::{ExperimentNames, LedgerEntry, SessionNames, units};
+use super::super::entry::{CallMarks, ExperimentNames, LedgerEntry, SessionNames, units};
 use crate::money::{UnitCounts, Usd};
 
 /// One record.
@@ -45,6 +45,14 @@ enum WrittenRecord<'a> {
         InSession<&'a SessionNames, &'a ExperimentNames>,
         &'a LedgerEntry,
     ),
+    DeliveredOf(
+        Marked<&'a CallMarks, &'a SessionNames, &'a ExperimentNames>,
+        &'a LedgerEntry,
+    ),
+    EndedOf(
+        Marked<&'a CallMarks, &'a SessionNames, &'a ExperimentNames>,
+        &'a LedgerEntry,
+    ),
 }
 
 /// A record as its bytes are read: the kinds of [`WrittenRecord`].
@@ -62,7 +70,13 @@ enum ReadRecord {
         InSession<Arc<SessionNames>, Arc<ExperimentNames>>,
         Box<LedgerEntry>,
     ),
+    DeliveredOf(ReadMarked, Box<LedgerEntry>),
+    EndedOf(ReadMarked, Box<LedgerEntry>),
 }
+
+/// The marks `M` of an entry, its session `S` if it has one, and its other additions.
+type Marked<M, S, E> = (M, Option<S>, Option<Additions<E>>);
+type ReadMarked = Marked<Arc<CallMarks>, Arc<SessionNames>, Arc<ExperimentNames>>;
 
 /// The session `S` of an entry, and its other additions.
 type InSession<S, E> = (S, Option<Additions<E>>);
@@ -107,6 +121,13 @@ impl<'a> From<RecordRef<'a>> for WrittenRecord<'a> {
             RecordRef::Ended(entry) => (entry, true),
         };
         let additions = Additions::of_entry(entry);
+        if let Some(marks) = entry.marks.as_deref() {
+            let marked = (marks, entry.session.as_deref(), additions);
+            return match has_ended {
+                false => Self::DeliveredOf(marked, entry),
+                true => Self::EndedOf(marked, entry),
+            };
+        }
         match (entry.session.as_deref(), additions, has_ended) {
             (None, None, false) => Self::Delivered(entry),
             (None, None, true) => Self::Ended(entry),
@@ -127,6 +148,8 @@ impl From<ReadRecord> for Record {
             ReadRecord::EndedWith(additions, entry) => Self::Ended(additions.add_to(entry)),
             ReadRecord::DeliveredIn(session, entry) => Self::Delivered(put_in(session, entry)),
             ReadRecord::EndedIn(session, entry) => Self::Ended(put_in(session, entry)),
+            ReadRecord::DeliveredOf(marked, entry) => Self::Delivered(mark(marked, entry)),
+            ReadRecord::EndedOf(marked, entry) => Self::Ended(mark(marked, entry)),
         }
     }
 }
@@ -140,6 +163,15 @@ fn put_in(
         None => entry,
     };
     entry.session = Some(session);
+    entry
+}
+
+fn mark((marks, session, additions): ReadMarked, entry: Box<LedgerEntry>) -> Box<LedgerEntry> {
+    let mut entry = match additions {
+        Some(additions) => additions.add_to(entry),
+        None => entry,
+    };
+    (entry.session, entry.marks) = (session, Some(marks));
     entry
 }
 

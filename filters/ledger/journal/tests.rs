@@ -7,7 +7,8 @@
 use proptest::prelude::*;
 
 use super::super::{
-    CallOutcome, CostParts, EntryId, ExperimentNames, LedgerEntry, SessionNames, UsageRecord,
+    CallMarks, CallOutcome, CostParts, EntryId, ExperimentNames, LedgerEntry, SessionNames,
+    UsageRecord,
 };
 use super::*;
 use crate::money::{UnitCounts, Usd};
@@ -181,6 +182,23 @@ fn the_call_of_a_session_stands_behind_its_names() {
     read_back(call.clone());
     call.experiment = Some(std::sync::Arc::default());
     call.usage.units = UnitCounts::from_array([1, 2, 3, 4, 5, 600]);
+    read_back(call);
+}
+
+#[test]
+fn the_call_of_a_budget_stands_behind_its_marks() {
+    let mut call = entry(1, 7, CallOutcome::Completed);
+    let plain = postcard::to_stdvec(&RecordRef::Ended(&call)).unwrap();
+    call.marks = Some(std::sync::Arc::new(CallMarks {
+        tags: ["t".into()].into(),
+        budgets: ["b".into()].into(),
+    }));
+    let written = postcard::to_stdvec(&RecordRef::Ended(&call)).unwrap();
+    let marks = [7, 1, 1, b't', 1, 1, b'b', 0, 0];
+    assert_eq!(written, [&marks[..], &plain[1..]].concat());
+    read_back(call.clone());
+    call.session = Some(std::sync::Arc::default());
+    call.experiment = Some(std::sync::Arc::default());
     read_back(call);
 }
 

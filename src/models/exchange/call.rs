@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::billing::Billing;
 use super::caching::Caching;
+use super::call_budgets::CallBudgets;
 use super::images::Images;
 use super::planned_attempt::PlannedAttempt;
 use super::turns::AnswerTurns;
@@ -49,6 +50,8 @@ pub(super) struct Call {
     pub(super) exports_content: bool,
     /// Who of the client's session makes it.
     pub(super) session_names: Option<Arc<SessionNames>>,
+    /// The budgets in which it counts.
+    pub(super) budgets: CallBudgets,
     /// The id of the conversation, if the call is traced and belongs to one.
     pub(super) conversation: Option<Box<str>>,
     /// The key under which the session is bound to the provider that responds.

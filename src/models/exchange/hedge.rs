@@ -131,6 +131,8 @@ impl Hedge {
         let request_id = info.id.as_str().to_owned();
         let experiment = call.request.experiment().map(Arc::clone);
         let session = call.usage_session().map(Arc::clone);
+        let budgets = call.budgets.all.clone();
+        let marks = call.budgets.marks.clone();
         let reserving = async move {
             let wanted = NewReservation {
                 caller: &caller,
@@ -142,6 +144,8 @@ impl Hedge {
                 bounds,
                 experiment: experiment.as_ref(),
                 session: session.as_ref(),
+                budgets: budgets.as_ref(),
+                marks: marks.as_ref(),
             };
             let reservation = ledger.reserve(&wanted).await.ok();
             let is_covered = reservation.is_some();

@@ -16,8 +16,10 @@
 mod attempt;
 mod attempt_span;
 mod billing;
+mod budgets;
 pub mod caching;
 mod call;
+mod call_budgets;
 mod call_span;
 mod failure;
 mod feedback;
@@ -62,6 +64,7 @@ use pingora::{Error, Result};
 
 use self::attempt::Attempt;
 use self::call::{AttemptLog, Call};
+use self::call_budgets::CallBudgets;
 use self::hedge::Hedge;
 pub use self::job_run::JobRun;
 pub use self::kept_response::{JobCall, status_of};
@@ -123,6 +126,7 @@ impl ModelExchange {
             key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
             exports_content: models.is_exported && info.exports_content(),
             session_names: None,
+            budgets: CallBudgets::default(),
             conversation: None,
             affinity_key: None,
             images: Default::default(),
@@ -159,13 +163,16 @@ impl ModelExchange {
         self.call.session_names = names;
     }
 
-    /// Sets who of the client's session makes the call, and what its trace calls the conversation.
-    pub fn set_session(&mut self, headers: &HeaderMap, info: &RequestInfo) {
-        self.call.session_names = session_names(headers);
+    /// Sets who of the client's session makes the call, its tags, and what its trace calls the conversation.
+    ///
+    /// Errors: 400 for wrong tags.
+    pub fn set_session(&mut self, headers: &HeaderMap, info: &RequestInfo) -> Result<(), Fault> {
+        let id = session_id(headers, &self.call.request);
+        self.call.session_names = session_names(headers, id);
         if info.trace.is_some() {
-            let id = session_id(headers, &self.call.request);
             self.call.conversation = id.map(|id| String::from_utf8_lossy(id).into());
         }
+        self.set_tags(headers)
     }
 
     /// Sets the client's uploaded file.

@@ -24,15 +24,22 @@ impl ModelExchange {
             return Ok(());
         };
         let Self { models, call, .. } = self;
+        call.find_budgets(models, caller)?;
         loop {
             let wanted = call.reservation(models, caller, info, call.attempts.iter());
-            match models.ledger.reserve(&wanted).await {
+            let refusal = match models.ledger.reserve(&wanted).await {
                 Ok(reservation) => {
                     call.billing.begin(reservation);
                     return Ok(());
                 }
-                Err(refusal) if !call.avoid(&refusal) => return Err(refusal.into()),
-                Err(_) => {}
+                Err(refusal) => refusal,
+            };
+            match refusal {
+                ReservationError::Reached(LimitReached::Budget(reached)) => {
+                    call.pass_budget(models, caller, &reached).await?;
+                }
+                refusal if !call.avoid(&refusal) => return Err(refusal.into()),
+                _ => {}
             }
         }
     }
@@ -51,7 +58,10 @@ impl Call {
             | ReservationError::Unavailable => PlannedAttempt::is_byok,
             // These limits also hold for calls on BYOK keys.
             ReservationError::Reached(
-                LimitReached::Key(_) | LimitReached::KeyPeriod(..) | LimitReached::Member(_),
+                LimitReached::Key(_)
+                | LimitReached::KeyPeriod(..)
+                | LimitReached::Member(_)
+                | LimitReached::Budget(_),
             ) => return false,
         };
         let can_avoid = attempts.iter().any(may_run) && !attempts.iter().all(may_run);
@@ -96,6 +106,8 @@ impl Call {
             },
             experiment: self.request.experiment(),
             session: self.usage_session(),
+            budgets: self.budgets.all.as_ref(),
+            marks: self.budgets.marks.as_ref(),
         }
     }
 

@@ -1,10 +1,11 @@
-//! The counters of limits: one row for each key, each member and each plan, with the sums of its current periods.
+//! The counters of limits: one row for each key, each member, each plan and each budget, with the sums of its current periods.
 //!
 //! A post adds its calls to the hours of their keys, which processes of the version before read and write, too, and counts
 //! them in the same transaction. What such a process adds to an hour is the difference to what is marked as counted, and is
 //! counted in the background. Counters change under the lock of the organization's balance.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use filters::ledger::{Funding, LimitScope};
 use filters::money::Usd;
@@ -44,6 +45,16 @@ pub(super) struct Addition<'a> {
     pub is_premium: bool,
     /// When the first and the last of its calls ended, in unix milliseconds.
     pub ended_ms: (i64, i64),
+    pub cost: Usd,
+}
+
+/// What a call adds to the counters of its budgets.
+#[derive(Clone, Copy)]
+pub(super) struct BudgetAddition<'a> {
+    pub organization_id: &'a str,
+    pub name: &'a Arc<str>,
+    /// When it ended, in unix milliseconds.
+    pub ended_ms: i64,
     pub cost: Usd,
 }
 
@@ -100,7 +111,7 @@ async fn count_first(connection: &mut AnyConnection) -> Result<bool, StoreError>
     if !hours.is_empty() {
         mark_counted(&mut change, &hours).await?;
         let added: Vec<_> = hours.iter().map(Uncounted::addition).collect();
-        add(&mut change, &added).await?;
+        add(&mut change, &added, &[]).await?;
     }
     change.commit().await?;
     Ok(!hours.is_empty())
@@ -110,16 +121,18 @@ async fn count_first(connection: &mut AnyConnection) -> Result<bool, StoreError>
 pub(super) async fn add(
     change: &mut AnyConnection,
     added: &[Addition<'_>],
+    budgets: &[BudgetAddition<'_>],
 ) -> Result<(), StoreError> {
-    if added.is_empty() {
+    if added.is_empty() && budgets.is_empty() {
         return Ok(());
     }
     let plan_starts = plan_starts(change, added).await?;
-    let mut counters = read(change, added).await?;
+    let mut counters = read(change, added, budgets).await?;
     for addition in added {
         let since_ms = plan_starts.get(addition.organization_id).copied();
         counters.add(addition, since_ms.unwrap_or_default());
     }
+    budgets.iter().for_each(|addition| counters.spend(addition));
     write(change, &counters).await
 }
 
@@ -252,12 +265,19 @@ async fn plan_starts(
 }
 
 /// Reads the counters to which this is added.
-async fn read(change: &mut AnyConnection, added: &[Addition<'_>]) -> Result<Counters, StoreError> {
+async fn read(
+    change: &mut AnyConnection,
+    added: &[Addition<'_>],
+    budgets: &[BudgetAddition<'_>],
+) -> Result<Counters, StoreError> {
     let scopes = added.iter().flat_map(|of| {
         let scopes = of.scopes().map(|scope| scope.to_string());
         scopes.map(|scope| (of.organization_id, scope))
     });
-    let scopes: BTreeSet<_> = scopes.collect();
+    let budgets = budgets
+        .iter()
+        .map(|of| (of.organization_id, of.scope().to_string()));
+    let scopes: BTreeSet<_> = scopes.chain(budgets).collect();
     let scopes: Vec<_> = scopes.into_iter().collect();
     let sql = "SELECT organization_id, scope, sums \
                FROM (SELECT value ->> 0 AS id, value ->> 1 AS wanted FROM {rows}) AS r \
@@ -279,24 +299,43 @@ async fn read(change: &mut AnyConnection, added: &[Addition<'_>]) -> Result<Coun
 }
 
 /// Parses the sums of a counter.
-pub(super) fn parse<T: std::str::FromStr>(sums: &str) -> Result<T, StoreError> {
+pub(in super::super) fn parse<T: std::str::FromStr>(sums: &str) -> Result<T, StoreError> {
     sums.parse().map_err(|_| StoreError::Damaged("sums"))
 }
 
 async fn write(change: &mut AnyConnection, counters: &Counters) -> Result<(), StoreError> {
     let spenders = counters.spenders.iter();
-    let spenders = spenders.map(|((id, scope), sums)| (id, scope.to_string(), sums.to_string()));
+    let spenders = spenders.map(|((id, scope), sums)| {
+        let last_month = match scope {
+            LimitScope::Budget(_) => sums.last_month_ms(),
+            _ => 0,
+        };
+        (id, scope.to_string(), sums.to_string(), last_month)
+    });
     let plans = counters.plans.iter();
-    let plans = plans.map(|(id, sums)| (id, LimitScope::Plan.to_string(), sums.to_string()));
+    let plans = plans.map(|(id, sums)| (id, LimitScope::Plan.to_string(), sums.to_string(), 0));
     let rows: Vec<_> = spenders.chain(plans).collect();
-    let sql = "INSERT INTO limit_counters (organization_id, scope, sums) \
-               SELECT value ->> 0, value ->> 1, value ->> 2 FROM {rows} WHERE 1 = 1 \
-               ON CONFLICT (organization_id, scope) DO UPDATE SET sums = excluded.sums";
+    let sql = "INSERT INTO limit_counters (organization_id, scope, sums, last_month) \
+               SELECT value ->> 0, value ->> 1, value ->> 2, CAST(value ->> 3 AS BIGINT) \
+               FROM {rows} WHERE 1 = 1 ON CONFLICT (organization_id, scope) DO UPDATE \
+               SET sums = excluded.sums, last_month = excluded.last_month";
     Rows::new(change, &rows)?.query(sql).execute(change).await?;
     Ok(())
 }
 
+impl BudgetAddition<'_> {
+    fn scope(&self) -> LimitScope {
+        LimitScope::Budget(Arc::clone(self.name))
+    }
+}
+
 impl Counters {
+    fn spend(&mut self, of: &BudgetAddition<'_>) {
+        let spender = (of.organization_id.to_owned(), of.scope());
+        let spender = self.spenders.entry(spender).or_default();
+        spender.charge(of.cost, of.ended_ms);
+    }
+
     fn add(&mut self, of: &Addition<'_>, plan_since_ms: i64) {
         for scope in of.scopes() {
             let organization = of.organization_id.to_owned();

@@ -11,7 +11,7 @@ use super::super::connections::Connected;
 use super::super::{Store, StoreError};
 use super::counters::UNCOUNTED;
 use super::days::MAX_ROWS;
-use super::hour_tables::{SESSIONS, USAGE, VARIATIONS};
+use super::hour_tables::{SESSIONS, TAGS, USAGE, VARIATIONS};
 use super::leases::{clock_sql, expire_processes};
 use super::rows::Rows;
 use super::{QUERY_TIMEOUT, StoreAccount, lock_balances, read_accounts};
@@ -26,11 +26,12 @@ const MAX_REQUEST_AGE_MS: i64 = 10_000;
 const COMMAND: &str = "command";
 
 /// The tables with rows of an organization whose number grows with its calls, and what makes a row one of its table.
-fn call_tables() -> [(&'static str, String); 6] {
+fn call_tables() -> [(&'static str, String); 7] {
     [
         (USAGE.name, USAGE.key().join(", ")),
         (VARIATIONS.name, VARIATIONS.key().join(", ")),
         (SESSIONS.name, SESSIONS.key().join(", ")),
+        (TAGS.name, TAGS.key().join(", ")),
         (
             "spent",
             "organization_id, key_id, hour, funding, is_premium, member_id".to_owned(),
@@ -41,7 +42,8 @@ fn call_tables() -> [(&'static str, String); 6] {
 }
 
 /// The other tables with rows of an organization.
-const OTHER_TABLES: [&str; 7] = [
+const OTHER_TABLES: [&str; 8] = [
+    "budget_states",
     "limit_leases",
     "leases",
     "credit_grants",

@@ -80,6 +80,14 @@ pub(super) const SESSIONS: HourTable = HourTable {
     ],
 };
 
+/// The sums of the calls with tags.
+pub(super) const TAGS: HourTable = HourTable {
+    name: "tag_hours",
+    texts: &["organization_id", "key_id", "tag"],
+    numbers: &["hour"],
+    sums: SESSIONS.sums,
+};
+
 /// A row of a table, in the order of [`HourTable::columns`].
 pub(super) struct HourRow<'a, const TEXTS: usize> {
     pub texts: [&'a str; TEXTS],

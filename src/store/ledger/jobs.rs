@@ -8,8 +8,10 @@
 
 use std::sync::Arc;
 
-use filters::ledger::{CallOwner, Charge, EntryId, Funding, LedgerEntry};
+use filters::ledger::{CallMarks, CallOwner, Charge, EntryId, Funding, LedgerEntry};
 use filters::money::Usd;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
@@ -25,7 +27,7 @@ use super::{
 
 /// The columns of a job.
 pub(super) const COLUMNS: &str = "id, organization_id, project_id, key_id, member_id, request_id, funding, \
-                       is_premium, reserved, ordered, state, secret, created_at, is_open";
+                       is_premium, reserved, ordered, state, secret, created_at, tags, budgets, is_open";
 
 /// The SQL of a job for which something has to be done and that no process has claimed: a claim ends with its time, and with
 /// its process.
@@ -63,6 +65,8 @@ pub struct StoredJob {
     pub funding: Funding,
     /// Whether its model is premium.
     pub is_premium: bool,
+    /// Its tags, and the names of its budgets.
+    pub marks: Option<Arc<CallMarks>>,
     /// The most that it may cost.
     pub reserved: Usd,
     /// What was ordered, as JSON.
@@ -263,6 +267,7 @@ impl Store {
             },
             funding: parse_funding(&text("funding")?).ok_or(StoreError::Damaged("funding"))?,
             is_premium: row.try_get::<i64, _>("is_premium")? != 0,
+            marks: read_marks(&text("tags")?, &text("budgets")?)?,
             reserved: usd(row, "reserved")?,
             ordered: text("ordered")?,
             state: text("state")?,
@@ -276,6 +281,30 @@ impl Store {
 fn parse_id(text: &str) -> Option<EntryId> {
     let number = u128::from_str_radix(text, 16).ok()?;
     (text.len() == 32).then(|| EntryId(number.to_be_bytes()))
+}
+
+/// Returns names as their column; empty: there are none.
+fn to_json<T: Serialize>(names: Option<&Box<[T]>>) -> Result<String, StoreError> {
+    match names.filter(|names| !names.is_empty()) {
+        None => Ok(String::new()),
+        Some(names) => serde_json::to_string(names).map_err(|_| StoreError::Damaged("names")),
+    }
+}
+
+fn read_marks(tags: &str, budgets: &str) -> Result<Option<Arc<CallMarks>>, StoreError> {
+    if tags.is_empty() && budgets.is_empty() {
+        return Ok(None);
+    }
+    fn read<T: DeserializeOwned + Default>(names: &str) -> Result<T, StoreError> {
+        match names {
+            "" => Ok(T::default()),
+            names => serde_json::from_str(names).map_err(|_| StoreError::Damaged("names")),
+        }
+    }
+    Ok(Some(Arc::new(CallMarks {
+        tags: read(tags)?,
+        budgets: read(budgets)?,
+    })))
 }
 
 fn parse_funding(text: &str) -> Option<Funding> {
@@ -310,7 +339,7 @@ async fn begin(
     let table = job.kind.table();
     let sql = format!(
         "INSERT INTO {table} ({COLUMNS}, due_at, claimed_by, claimed_until) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, '', 0)"
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1, $16, '', 0)"
     );
     let owner = &job.owner;
     sqlx::query(AssertSqlSafe(sql))
@@ -327,6 +356,8 @@ async fn begin(
         .bind(&job.state)
         .bind(secret)
         .bind(job.created_ms)
+        .bind(to_json(job.marks.as_ref().map(|marks| &marks.tags))?)
+        .bind(to_json(job.marks.as_ref().map(|marks| &marks.budgets))?)
         .bind(due_ms)
         .execute(&mut *change)
         .await?;
@@ -340,6 +371,7 @@ fn to_be_held(job: &StoredJob) -> Stored<'_> {
         key_id: &job.owner.key_id,
         member_id: job.owner.member_id.as_deref(),
         premium: (job.funding == Funding::Plan).then_some(job.is_premium),
+        budgets: job.marks.as_ref().map_or(&[], |marks| &marks.budgets),
         cost: job.reserved,
     }
 }

@@ -1,9 +1,10 @@
-//! Leases of limits: what each process holds of the limits of a key, a member or a plan.
+//! Leases of limits: what each process holds of the limits of a key, a member, a plan or a budget.
 //!
 //! They change in the same transactions as leases of credit, under the same locks, and so does what is spent. What a process
 //! is granted is decided in `filters::ledger`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use filters::ledger::{Funding, LedgerEntry, LimitGrant, LimitOffer, LimitScope, LimitState};
 use filters::money::Usd;
@@ -62,6 +63,8 @@ pub(super) struct Stored<'a> {
     pub member_id: Option<&'a str>,
     /// Whether the plan pays, and if so whether the model is premium.
     pub premium: Option<bool>,
+    /// The names of its budgets.
+    pub budgets: &'a [Arc<str>],
     pub cost: Usd,
 }
 
@@ -74,6 +77,7 @@ impl<'a> Stored<'a> {
             key_id: &call.owner.key_id,
             member_id: call.owner.member_id.as_deref(),
             premium: (call.funding == Funding::Plan).then_some(call.usage.is_premium),
+            budgets: call.budgets(),
             cost,
         };
         (cost != Usd::ZERO).then_some(stored)
@@ -87,7 +91,11 @@ impl<'a> Stored<'a> {
         let premium = premium.map(|_| LimitScope::Premium);
         let organization = self.organization_id;
         let scopes = [key, member, plan, premium].into_iter().flatten();
-        scopes.map(move |scope| (organization, scope.to_string()))
+        let budgets = self.budgets.iter();
+        let budgets = budgets.map(|name| LimitScope::Budget(Arc::clone(name)));
+        scopes
+            .chain(budgets)
+            .map(move |scope| (organization, scope.to_string()))
     }
 }
 
@@ -115,7 +123,7 @@ pub(super) async fn change(
     let wanted = wanted.map(|of| (&*of.organization_id, &of.scope));
     let spent = spent::read(change, owner, wanted).await?;
     let mut grants = Vec::with_capacity(requests.len());
-    let mut changed = BTreeMap::new();
+    let (mut changed, mut forgotten) = (BTreeMap::new(), Vec::new());
     for request in requests {
         let place = request.place();
         let held = held.get(&place).copied().unwrap_or_default();
@@ -133,6 +141,11 @@ pub(super) async fn change(
         let grant = request.offer.decide(&state);
         grants.push(grant);
         if request.number > own.number {
+            if request.is_forgotten(&grant) {
+                changed.remove(&place);
+                forgotten.push(place);
+                continue;
+            }
             let (granted, number) = (grant.granted, request.number);
             let own = ScopeLease {
                 granted,
@@ -143,6 +156,7 @@ pub(super) async fn change(
         }
     }
     write(change, owner, &changed).await?;
+    forget(change, owner, &forgotten).await?;
     Ok(grants)
 }
 
@@ -150,6 +164,29 @@ impl LimitRequest {
     fn place(&self) -> ScopeKey<'_> {
         (&self.organization_id, self.scope.to_string())
     }
+
+    /// Returns whether the process holds nothing of a budget any more. Clients name budgets, so no row stays of one that rests.
+    fn is_forgotten(&self, grant: &LimitGrant) -> bool {
+        matches!(self.scope, LimitScope::Budget(_))
+            && self.offer.wanted.is_none()
+            && grant.held == Usd::ZERO
+    }
+}
+
+/// Deletes leases of a process.
+async fn forget(
+    change: &mut AnyConnection,
+    owner: &str,
+    places: &[ScopeKey<'_>],
+) -> Result<(), StoreError> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let sql = "DELETE FROM limit_leases WHERE owner = $2 AND (organization_id, scope) IN \
+               (SELECT value ->> 0, value ->> 1 FROM {rows})";
+    let places = Rows::new(change, places)?;
+    places.query(sql).bind(owner).execute(change).await?;
+    Ok(())
 }
 
 /// Takes what is stored of a process out of its leases. The organizations' balances are locked.

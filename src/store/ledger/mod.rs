@@ -15,6 +15,7 @@ mod journals;
 mod leases;
 mod limit_uses;
 mod limits;
+mod named_hours;
 mod post;
 mod sessions;
 mod spending;
@@ -35,6 +36,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 pub use calls::OldCalls;
+pub(super) use counters::parse as parse_sums;
 pub(super) use deleted::{delete_all, lock_credit};
 pub use jobs::{DueJobs, JobKind, StoredJob};
 pub use journals::JournalOwner;

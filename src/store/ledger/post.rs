@@ -10,7 +10,7 @@ use sqlx::{AnyConnection, Connection};
 use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
-use super::counters::Addition;
+use super::counters::{Addition, BudgetAddition};
 use super::limits::Stored;
 use super::rows::Rows;
 use super::{
@@ -134,7 +134,8 @@ pub(super) async fn charge(
         return Ok(charges);
     }
     let balances = lock_balances(change, &ids).await?;
-    counters::add(change, added).await?;
+    let budgets: Vec<_> = entries.iter().flat_map(|of| budgets_of(of)).collect();
+    counters::add(change, added, &budgets).await?;
     limits::take_stored(change, owner, &stored).await?;
     if organizations.is_empty() {
         return Ok(charges);
@@ -162,6 +163,18 @@ pub(super) async fn charge(
     }
     write(change, owner, &organizations).await?;
     Ok(charges)
+}
+
+/// Returns what a call adds to its budgets.
+fn budgets_of<'a>(entry: &'a LedgerEntry) -> impl Iterator<Item = BudgetAddition<'a>> {
+    let cost = entry.usage.total();
+    let budgets = entry.budgets().iter().filter(move |_| cost != Usd::ZERO);
+    budgets.map(move |name| BudgetAddition {
+        organization_id: &entry.owner.organization_id,
+        name,
+        ended_ms: entry.at_ms,
+        cost,
+    })
 }
 
 impl Charges<'_> {

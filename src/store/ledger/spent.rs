@@ -8,6 +8,7 @@ use filters::money::Usd;
 use filters::money::allowance::SpentSoFar;
 use filters::money::tally::{PlanTally, Tally};
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row};
 use tokio::time::timeout;
@@ -41,7 +42,7 @@ ON CONFLICT (organization_id, key_id, hour, funding, is_premium, member_id) DO U
 /// The SQL of the rows of [`scope_row`].
 const WANTED: &str = "\
 WITH wanted AS (SELECT value ->> 0 AS wanted_id, value ->> 1 AS counter, value ->> 2 AS of_key, \
-    value ->> 3 AS of_member FROM {rows})";
+    value ->> 3 AS of_member, value ->> 4 AS of_budget FROM {rows})";
 /// The SQL that reads counters, what open jobs may cost, and how many times the process `$2` had stored calls.
 const COUNTERS: &str = "\
 SELECT wanted_id, counter, 'counter' AS part, sums AS detail, 0 AS is_premium, 0 AS first_at, \
@@ -51,12 +52,12 @@ UNION ALL \
 SELECT wanted_id, counter, 'job' AS part, reserved AS detail, is_premium, created_at AS first_at, \
     created_at AS last_at, 0 AS nano, 0 AS rest \
 FROM wanted CROSS JOIN video_jobs \
-WHERE organization_id = wanted_id AND is_open = 1 AND (key_id = of_key OR {of_scope}) \
+WHERE organization_id = wanted_id AND is_open = 1 AND (key_id = of_key OR {of_scope} OR {of_budget}) \
 UNION ALL \
 SELECT wanted_id, counter, 'job' AS part, reserved AS detail, is_premium, created_at AS first_at, \
     created_at AS last_at, 0 AS nano, 0 AS rest \
 FROM wanted CROSS JOIN response_jobs \
-WHERE organization_id = wanted_id AND is_open = 1 AND (key_id = of_key OR {of_scope}) \
+WHERE organization_id = wanted_id AND is_open = 1 AND (key_id = of_key OR {of_scope} OR {of_budget}) \
 UNION ALL \
 SELECT '' AS wanted_id, '' AS counter, 'posts' AS part, '' AS detail, 0 AS is_premium, \
     0 AS first_at, 0 AS last_at, posts AS nano, 0 AS rest \
@@ -75,6 +76,8 @@ WHERE organization_id = wanted_id AND {uncounted} AND {of_scope}";
 /// The SQL of an hour, or of a job, that counts in a scope which is no key's.
 const IS_OF_SCOPE: &str =
     "(of_member <> '' AND member_id = of_member OR counter = 'plan' AND funding = 'plan')";
+/// The SQL of a job that counts in a budget: a text of JSON is among its names exactly if it is gone without it.
+const IS_OF_BUDGET: &str = "(of_budget <> '' AND REPLACE(budgets, of_budget, '') <> budgets)";
 
 /// What is spent in a scope, as of one moment.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -176,16 +179,20 @@ impl Store {
     }
 }
 
-/// A scope as a row: the organization, the scope's counter, and the key or the member that it is of.
-type ScopeRow<'a> = (&'a str, String, &'a str, &'a str);
+/// A scope as a row: the organization, the scope's counter, and the key, the member or the budget that it is of.
+type ScopeRow<'a> = (&'a str, String, &'a str, &'a str, String);
 
 fn scope_row<'a>(organization: &'a str, scope: &'a LimitScope) -> ScopeRow<'a> {
     let (key, member) = match scope {
         LimitScope::Key(id) => (&**id, ""),
         LimitScope::Member(id) => ("", &**id),
-        LimitScope::Plan | LimitScope::Premium => ("", ""),
+        LimitScope::Plan | LimitScope::Premium | LimitScope::Budget(_) => ("", ""),
     };
-    (organization, counter(scope), key, member)
+    let budget = match scope {
+        LimitScope::Budget(name) => Value::from(&**name).to_string(),
+        _ => String::new(),
+    };
+    (organization, counter(scope), key, member, budget)
 }
 
 /// Reads what is spent in scopes of organizations. Cost: a row for each scope, however long it has spent.
@@ -220,6 +227,7 @@ impl AllSpent {
     ) -> Result<(), StoreError> {
         let sql = format!("{WANTED} {parts} ORDER BY first_at")
             .replace("{uncounted}", UNCOUNTED)
+            .replace("{of_budget}", IS_OF_BUDGET)
             .replace("{of_scope}", IS_OF_SCOPE);
         let wanted = Rows::new(connection, wanted)?;
         let mut query = wanted.query(&sql);

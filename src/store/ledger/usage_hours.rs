@@ -10,7 +10,7 @@ use sqlx::{Any, AssertSqlSafe, Row};
 
 use super::super::{Store, StoreError};
 use super::Rows;
-use super::hour_tables::{SESSIONS, USAGE};
+use super::hour_tables::{SESSIONS, TAGS, USAGE};
 use super::usage::{Usage, columns, read_usage};
 
 /// Whose calls are summed.
@@ -66,6 +66,7 @@ impl Grouping {
             UsageGroup::Provider => (USAGE.name, "provider"),
             UsageGroup::Session => (SESSIONS.name, "session_id"),
             UsageGroup::Agent => (SESSIONS.name, "agent_id"),
+            UsageGroup::Tag => (TAGS.name, "tag"),
         };
         let (key, more) = match group {
             // An agent that a client says to have two parents is one.

@@ -262,7 +262,7 @@ async fn sessions_are_kept_for_a_month_and_deleted_in_steps(fixture: Fixture) {
     fixture.post("x", of_old_day.collect()).await;
     assert_eq!(fixture.session_rows().await, 2_540);
     let delete = async || {
-        let deleted = fixture.store.delete_old_sessions(hour(30)).await;
+        let deleted = fixture.store.delete_old_named_hours(hour(30)).await;
         (deleted.unwrap(), fixture.session_rows().await)
     };
     assert_eq!(delete().await, (true, 540));

@@ -254,7 +254,7 @@ async fn byok_rows_are_published_before_their_accounts_come_into_force(fixture: 
             accounts::PublishedRows::Byok(accounts::ByokRows::Of(organizations, rows)) => {
                 organizations.len() * rows.len()
             }
-            accounts::PublishedRows::Prompts(_) => return,
+            accounts::PublishedRows::Prompts(_) | accounts::PublishedRows::Budgets(_) => return,
         };
         seen.lock().unwrap().push((count, revision));
     });

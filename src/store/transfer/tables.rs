@@ -4,7 +4,7 @@
 pub(super) const STATE_TABLE: &str = "store_state";
 
 /// All tables of the store, each behind those to which its rows refer.
-pub(in super::super) const TABLES: [&str; 34] = [
+pub(in super::super) const TABLES: [&str; 36] = [
     STATE_TABLE,
     "organizations",
     "deleted_organizations",
@@ -22,6 +22,7 @@ pub(in super::super) const TABLES: [&str; 34] = [
     "leases",
     "limit_leases",
     "limit_counters",
+    "budget_states",
     "spent",
     "journal_owners",
     "call_batches",
@@ -29,6 +30,7 @@ pub(in super::super) const TABLES: [&str; 34] = [
     "usage_hours",
     "variation_hours",
     "session_hours",
+    "tag_hours",
     "video_jobs",
     "response_jobs",
     "response_totals",

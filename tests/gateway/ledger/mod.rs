@@ -1,5 +1,6 @@
 //! The ledger of calls: money is reserved before a call, settled after it, never lost and never below zero.
 
+mod budgets;
 mod crashes;
 mod frozen;
 mod limits;

@@ -186,7 +186,7 @@ fn sessions_are_sorted_and_paged_and_a_members_key_sees_its_own() {
 }
 
 #[test]
-fn hostile_ids_are_told_as_they_came_or_are_none() {
+fn hostile_ids_are_told_as_they_came_or_by_their_hash() {
     let upstream = Upstream::always(reply());
     let gateway = Gateway::between(&upstream.url(), &upstream.url());
     let strange = [
@@ -200,8 +200,8 @@ fn hostile_ids_are_told_as_they_came_or_are_none() {
     for id in strange {
         call(&gateway, "/v1/messages", "chat", &text(id));
     }
-    let none = [&*long, "caf\u{e9}", &*gateway.key, ""];
-    for id in none {
+    let hashed = [&*long, "caf\u{e9}", &*gateway.key];
+    for id in hashed {
         call(&gateway, "/v1/messages", "chat", &text(id));
         call(
             &gateway,
@@ -210,14 +210,26 @@ fn hostile_ids_are_told_as_they_came_or_are_none() {
             &[(SESSION, "s"), (AGENT, id), (PARENT, id)],
         );
     }
-    used(&gateway, "0.036");
+    used(&gateway, "0.03");
     let agents = parts(&gateway, "agent");
-    let mut ids: Vec<_> = named(&agents);
+    let (hashed, mut ids): (Vec<_>, Vec<_>) = named(&agents)
+        .into_iter()
+        .partition(|[_, id, ..]| id.starts_with("sha256:"));
     ids.sort_unstable();
     let mut expected: Vec<_> = strange.iter().map(|id| [*id, id, id, "0.003"]).collect();
-    expected.push(["s", "", "-", "0.012"]);
     expected.sort_unstable();
     assert_eq!(ids, expected);
+    // Each of the three was an agent of its own session, and one of another.
+    let of_other = hashed
+        .iter()
+        .filter(|[session, ..]| *session == "s")
+        .count();
+    assert_eq!((hashed.len(), of_other), (6, 3));
+    assert!(
+        !agents
+            .iter()
+            .any(|part| part.to_string().contains(&gateway.key))
+    );
 }
 
 fn now_ms() -> i64 {

@@ -17,6 +17,7 @@ mod search_blocks;
 mod search_words;
 mod shape;
 mod tool_types;
+pub mod unified_limits;
 mod writer;
 
 pub use error::MessagesError;

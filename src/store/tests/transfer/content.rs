@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use filters::accounts::TermsFile;
-use filters::ledger::{CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry, SessionNames};
+use filters::ledger::{
+    CallMarks, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry, SessionNames,
+};
 
 use super::super::super::ledger::{JobKind, StoredJob};
-use super::super::super::{NewResponse, ResponseBounds};
+use super::super::super::{BudgetChange, NewResponse, ResponseBounds};
 use super::super::ledger::{ORG, entry, usd};
 use super::*;
 
@@ -42,6 +44,10 @@ fn call(n: u32) -> LedgerEntry {
             session: format!("s{}", n % 100).into(),
             agent: "".into(),
             parent: "".into(),
+        }));
+        call.marks = Some(Arc::new(CallMarks {
+            tags: [format!("t{}", n % 3).into()].into(),
+            budgets: [format!("session/s{}", n % 100).into()].into(),
         }));
     }
     call
@@ -108,6 +114,9 @@ impl Fixture {
         let (_, revoked) = self.key(NAME).await;
         store.revoke_key(&revoked.id, NOW_MS).await.unwrap();
         store.add_credit(NAME, usd("20.25"), NOW_MS).await.unwrap();
+        let grant = BudgetChange::Grant(usd("0.5"));
+        let granted = store.change_budget(NAME, "session/s 1", grant, NOW_MS);
+        granted.await.unwrap();
         let secret = store.add_provider_key(NAME, "openai", "main", "sk-of-the-caller", NOW_MS);
         secret.await.unwrap();
         let of_all = PromptOwner {
