@@ -13,7 +13,8 @@ use crate::console::reply::ConsoleReply;
 use crate::console::request::ConsoleRequest;
 use crate::console::state::Console;
 use crate::telemetry::calls::{
-    AgentSummary, CallFilter, CallTotals, KeptCall, RecentCalls, SessionSummary, agents, sessions,
+    AgentSummary, CallFilter, CallTotals, KeptCall, RecentCalls, SessionCall, SessionSummary,
+    SessionTable, agents, sessions,
 };
 
 const COLUMNS: [TableColumn; 8] = [
@@ -74,12 +75,14 @@ fn part_of<T>(all: &[T], page: usize) -> (&[T], bool) {
 }
 
 fn list(calls: &RecentCalls, page: usize) -> Markup {
-    let mut kept = Vec::new();
-    calls.read_newest(None, |number, line| {
-        kept.extend(KeptCall::parse_of_session(number, line));
+    let mut table_of_all = SessionTable::default();
+    calls.read_newest(None, |_, line| {
+        if let Some(call) = SessionCall::parse(line) {
+            table_of_all.add(&call);
+        }
         ControlFlow::Continue(())
     });
-    let all = sessions(&kept);
+    let all = table_of_all.into_list();
     let (shown, has_more) = part_of(&all, page);
     let rows: Vec<_> = shown.iter().map(session_row).collect();
     let next = has_more.then(|| format!("{SESSIONS}?page={}", page + 1));

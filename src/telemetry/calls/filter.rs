@@ -112,7 +112,8 @@ impl CallFilter {
         *self == Self::default()
     }
 
-    /// Returns whether a line may match, before it is parsed: names without characters that JSON escapes stand in it as they are.
+    /// Returns whether a line may match, before it is parsed: names without characters that JSON escapes stand in it as they are, and
+    /// so does the status.
     pub(super) fn may_match(&self, line: &[u8]) -> bool {
         let names = [
             &self.request_id,
@@ -122,7 +123,9 @@ impl CallFilter {
             &self.session,
         ];
         let mut plain = names.into_iter().flatten().filter(|name| is_plain(name));
-        plain.all(|name| memchr::memmem::find(line, name.as_bytes()).is_some())
+        let is_there = |text: &str| memchr::memmem::find(line, text.as_bytes()).is_some();
+        let status = self.status.as_ref();
+        status.is_none_or(|status| is_there(&status.in_line())) && plain.all(|name| is_there(name))
     }
 
     /// Returns whether a call matches.
@@ -196,6 +199,14 @@ impl StatusFilter {
             came: text.to_owned(),
             accepted: "a status such as 429, a class such as 5xx, or an outcome: ok, refused, failed, broken, client_gone, queued",
         })
+    }
+
+    /// Returns the beginning of the member that the line of each call has that matches.
+    fn in_line(&self) -> String {
+        match self {
+            Self::Code(status) | Self::Class(status) => format!("\"status\":{status}"),
+            Self::Outcome(outcome) => format!("\"outcome\":\"{outcome}\""),
+        }
     }
 
     fn matches(&self, call: &KeptCall) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! A member that is absent has its default. Members that nobody shows by themselves stay in the line.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use filters::money::Usd;
@@ -152,21 +153,71 @@ impl KeptCall {
         })
     }
 
-    /// Reads the line of a call, unless it is of no session.
-    pub fn parse_of_session(number: u64, line: &[u8]) -> Option<Self> {
-        memchr::memmem::find(line, b"\"session_id\":")?;
-        Self::parse(number, line)
-    }
-
     /// Returns whether it came to no whole answer. A client that left is no failure.
     pub fn has_failed(&self) -> bool {
-        matches!(&*self.outcome, "refused" | "failed" | "broken")
+        has_failed(&self.outcome)
     }
 
     /// Returns the share of the prompt that a provider had cached; `None`: it had no prompt.
     pub fn cached_share(&self) -> Option<f64> {
         cached_share(self.cached_tokens, self.prompt_tokens)
     }
+}
+
+/// What a session counts of a call, borrowed from its line: to list the sessions, all lines are read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SessionCall<'l> {
+    #[serde(borrow)]
+    pub(super) time: Cow<'l, str>,
+    #[serde(borrow)]
+    pub(super) organization: Cow<'l, str>,
+    #[serde(borrow)]
+    pub(super) session_id: Cow<'l, str>,
+    #[serde(borrow)]
+    pub(super) agent_id: Cow<'l, str>,
+    #[serde(borrow)]
+    pub(super) outcome: Cow<'l, str>,
+    pub(super) prompt_tokens: u64,
+    pub(super) cached_tokens: u64,
+    pub(super) completion_tokens: u64,
+    #[serde(deserialize_with = "usd")]
+    pub(super) cost: Option<Usd>,
+}
+
+impl<'l> SessionCall<'l> {
+    /// Reads the line of a call; `None`: it is none, or of no session.
+    pub fn parse(line: &'l [u8]) -> Option<Self> {
+        memchr::memmem::find(line, b"\"session_id\":")?;
+        let line = std::str::from_utf8(line).ok()?;
+        let call: Self = serde_json::from_str(line).ok()?;
+        (!call.session_id.is_empty()).then_some(call)
+    }
+
+    /// Returns whether it came to no whole answer. A client that left is no failure.
+    pub(super) fn has_failed(&self) -> bool {
+        has_failed(&self.outcome)
+    }
+}
+
+impl<'c> From<&'c KeptCall> for SessionCall<'c> {
+    fn from(call: &'c KeptCall) -> Self {
+        Self {
+            time: Cow::Borrowed(&call.time),
+            organization: Cow::Borrowed(&call.organization),
+            session_id: Cow::Borrowed(&call.session_id),
+            agent_id: Cow::Borrowed(&call.agent_id),
+            outcome: Cow::Borrowed(&call.outcome),
+            prompt_tokens: call.prompt_tokens,
+            cached_tokens: call.cached_tokens,
+            completion_tokens: call.completion_tokens,
+            cost: call.cost,
+        }
+    }
+}
+
+fn has_failed(outcome: &str) -> bool {
+    matches!(outcome, "refused" | "failed" | "broken")
 }
 
 /// Returns the share of tokens that were cached; `None`: there were none.

@@ -22,9 +22,13 @@ use filters::accounts::Caller;
 use http::HeaderValue;
 
 pub use self::filter::{CallFilter, FILTER_FIELDS, InvalidFilter, StatusFilter};
-pub use self::line::{KeptAttempt, KeptCall, KeptFault, KeptLeftOut, KeptQuota, KeptUsage};
+pub use self::line::{
+    KeptAttempt, KeptCall, KeptFault, KeptLeftOut, KeptQuota, KeptUsage, SessionCall,
+};
 pub use self::open_calls::{OpenCall, OpenCallFacts};
-pub use self::sessions::{AgentSummary, CallTotals, SessionSummary, agents, sessions};
+pub use self::sessions::{
+    AgentSummary, CallTotals, SessionSummary, SessionTable, agents, sessions,
+};
 pub use self::viewers::{EndedCalls, MAX_VIEWERS, TooManyViewers, Viewer};
 
 use self::open_calls::OpenCalls;

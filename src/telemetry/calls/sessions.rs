@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use filters::money::Usd;
 
-use super::KeptCall;
 use super::line::cached_share;
+use super::{KeptCall, SessionCall};
 
 /// The calls of a session that are kept.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -46,7 +46,7 @@ pub struct CallTotals {
 }
 
 impl CallTotals {
-    fn add(&mut self, call: &KeptCall) {
+    fn add(&mut self, call: &SessionCall<'_>) {
         self.calls += 1;
         self.failed += usize::from(call.has_failed());
         self.cost = self.cost.plus(call.cost.unwrap_or(Usd::ZERO));
@@ -57,11 +57,13 @@ impl CallTotals {
             .completion_tokens
             .saturating_add(call.completion_tokens);
         // Times of one form sort as texts.
-        if self.first.is_empty() || call.time < self.first {
-            self.first.clone_from(&call.time);
+        if self.first.is_empty() || *call.time < *self.first {
+            self.first.clear();
+            self.first.push_str(&call.time);
         }
-        if call.time > self.last {
-            self.last.clone_from(&call.time);
+        if *call.time > *self.last {
+            self.last.clear();
+            self.last.push_str(&call.time);
         }
     }
 
@@ -71,32 +73,51 @@ impl CallTotals {
     }
 }
 
-/// Returns the sessions of calls, the last used first. Calls of no session are none's.
-pub fn sessions<'c>(calls: impl IntoIterator<Item = &'c KeptCall>) -> Vec<SessionSummary> {
-    let mut found = BTreeMap::<(&str, &str), (CallTotals, HashSet<&str>)>::new();
-    for call in calls {
+/// Adds calls up by session. It keeps no call, so a list of all sessions takes the memory of the sessions alone.
+#[derive(Debug, Default)]
+pub struct SessionTable(BTreeMap<(String, String), SessionTotals>);
+
+#[derive(Debug, Default)]
+struct SessionTotals {
+    totals: CallTotals,
+    agents: HashSet<String>,
+}
+
+impl SessionTable {
+    /// Adds a call, unless it is of no session.
+    pub fn add(&mut self, call: &SessionCall<'_>) {
         if call.session_id.is_empty() {
-            continue;
+            return;
         }
-        let of = (&*call.organization, &*call.session_id);
-        let (totals, agents) = found.entry(of).or_default();
-        totals.add(call);
-        if !call.agent_id.is_empty() {
-            agents.insert(&call.agent_id);
+        let of = (call.organization.to_string(), call.session_id.to_string());
+        let session = self.0.entry(of).or_default();
+        session.totals.add(call);
+        if !call.agent_id.is_empty() && !session.agents.contains(&*call.agent_id) {
+            session.agents.insert(call.agent_id.to_string());
         }
     }
-    let summary =
-        |((organization, session_id), (totals, agents)): ((&str, &str), (_, HashSet<_>))| {
-            SessionSummary {
-                organization: organization.to_owned(),
-                session_id: session_id.to_owned(),
-                agents: agents.len(),
-                totals,
-            }
+
+    /// Returns the sessions, the last used first.
+    pub fn into_list(self) -> Vec<SessionSummary> {
+        let summary = |((organization, session_id), session): (_, SessionTotals)| SessionSummary {
+            organization,
+            session_id,
+            agents: session.agents.len(),
+            totals: session.totals,
         };
-    let mut found: Vec<_> = found.into_iter().map(summary).collect();
-    found.sort_by(|one, other| other.totals.last.cmp(&one.totals.last));
-    found
+        let mut found: Vec<_> = self.0.into_iter().map(summary).collect();
+        found.sort_by(|one, other| other.totals.last.cmp(&one.totals.last));
+        found
+    }
+}
+
+/// Returns the sessions of calls, the last used first. Calls of no session are none's.
+pub fn sessions<'c>(calls: impl IntoIterator<Item = &'c KeptCall>) -> Vec<SessionSummary> {
+    let mut table = SessionTable::default();
+    for call in calls {
+        table.add(&SessionCall::from(call));
+    }
+    table.into_list()
 }
 
 /// Returns the agents of the calls of one session, each before those that it has asked. An agent whose parent has no call here stands at
@@ -108,7 +129,7 @@ pub fn agents<'c>(calls: impl IntoIterator<Item = &'c KeptCall>) -> Vec<AgentSum
         if parent.is_empty() {
             *parent = &call.parent_agent_id;
         }
-        totals.add(call);
+        totals.add(&SessionCall::from(call));
     }
     let mut asked = BTreeMap::<&str, Vec<&str>>::new();
     let mut tops = Vec::new();
