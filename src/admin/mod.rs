@@ -14,7 +14,10 @@ use crate::config::Secret;
 use crate::console::Console;
 use crate::proxy::state::{CurrentState, STALLED};
 
+mod connections;
 mod server;
+
+pub use self::connections::AdminListener;
 
 const PLAIN_TEXT: &str = "text/plain";
 

@@ -9,16 +9,17 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout};
 
+use super::connections::{ConnectionUse, note_use};
 use super::{Admin, PLAIN_TEXT};
-use crate::console::{ConsoleBody, ConsoleCall, MAX_FORM_BYTES, PATH};
+use crate::console::{ConsoleBody, ConsoleCall, ConsoleStream, MAX_FORM_BYTES, PATH};
 
-/// How long a client may take for a head, for a body, and to read a piece of the answer.
+/// How long a client may take for its next head, for a body, and to read an answer or a piece of a stream: each time in all, however
+/// many bytes come or go meanwhile.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection waits for its next request, in seconds.
-const KEEPALIVE_SECONDS: u64 = 60;
+/// How long a stream is sent. A page that follows calls comes back by itself, and goes on where it was.
+const MAX_STREAM_TIME: Duration = Duration::from_secs(3600);
 /// The interval at which a quiet stream says that it goes on, and looks whether the process does.
 const STREAM_INTERVAL: Duration = Duration::from_secs(1);
 /// After so many quiet intervals the pulse of a stream is sent.
@@ -34,13 +35,13 @@ impl HttpServerApp for Admin {
         mut http: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        http.set_read_timeout(Some(CLIENT_TIMEOUT));
-        http.set_write_timeout(Some(CLIENT_TIMEOUT));
-        if !matches!(http.read_request().await, Ok(true)) {
+        note_use(ConnectionUse::Waits);
+        if !matches!(in_time(http.read_request()).await?, Ok(true)) {
             return None;
         }
+        note_use(ConnectionUse::Answers);
         let is_stopping = *shutdown.borrow();
-        http.set_keepalive((!is_stopping).then_some(KEEPALIVE_SECONDS));
+        http.set_keepalive((!is_stopping).then_some(CLIENT_TIMEOUT.as_secs()));
         let (head, body) = self.respond(&mut http).await.into_parts();
         let is_head = http.req_header().method == Method::HEAD;
         let mut head = Response::from_parts(head, ());
@@ -49,17 +50,19 @@ impl HttpServerApp for Admin {
                 let length = HeaderValue::from(bytes.len());
                 head.headers_mut().insert(header::CONTENT_LENGTH, length);
                 let bytes = if is_head { Bytes::new() } else { bytes };
-                write_whole(&mut http, head, bytes).await?;
+                in_time(write_whole(&mut http, head, bytes)).await??;
             }
-            ConsoleBody::Pieces { pieces, pulse } => {
+            ConsoleBody::Pieces { stream, pulse } => {
+                note_use(ConnectionUse::Streams);
                 let chunked = HeaderValue::from_static("chunked");
                 head.headers_mut()
                     .insert(header::TRANSFER_ENCODING, chunked);
-                self.write_pieces(&mut http, head, (pieces, pulse)).await?;
+                self.write_pieces(&mut http, head, (stream, pulse)).await?;
             }
         }
         let settings = HttpPersistentSettings::for_session(&http);
-        let reusable = http.finish().await.ok()?;
+        // What comes behind the answer is read in the same time.
+        let reusable = in_time(http.finish()).await?.ok()?;
         reusable.map(|stream| ReusedHttpStream::from_reusable_stream(stream, settings))
     }
 }
@@ -117,36 +120,38 @@ impl Admin {
             _ => Vec::new(),
         };
         let incoming = ConsoleCall {
-            method: &head.method,
-            path: head.uri.path(),
-            query: head.uri.query().unwrap_or_default(),
-            headers: &head.headers,
-            body: &body,
+            method: head.method.clone(),
+            path: head.uri.path().to_owned(),
+            query: head.uri.query().unwrap_or_default().to_owned(),
+            headers: head.headers.clone(),
+            body,
             client: http.client_addr().and_then(|it| it.as_inet()).copied(),
         };
-        self.console.answer(&incoming).await
+        self.console.answer(incoming).await
     }
 
-    /// Writes pieces until they end, the client leaves or reads nothing, or the process stops. Then the client comes back, to the
-    /// next process.
+    /// Writes pieces until they end, the client leaves or reads nothing, the time of the stream is over, or the process stops. Then the
+    /// client comes back, to the next process.
     async fn write_pieces(
         &self,
         http: &mut ServerSession,
         head: Response<()>,
-        (mut pieces, pulse): (mpsc::Receiver<Bytes>, &'static [u8]),
+        (mut stream, pulse): (ConsoleStream, &'static [u8]),
     ) -> Option<()> {
         let (parts, ()) = head.into_parts();
-        http.write_response_header(Box::new(parts.into()))
-            .await
-            .ok()?;
+        let written = in_time(http.write_response_header(Box::new(parts.into()))).await?;
+        written.ok()?;
+        let until = Instant::now() + MAX_STREAM_TIME;
         let mut ticks = interval_at(Instant::now() + STREAM_INTERVAL, STREAM_INTERVAL);
         let mut quiet = 0;
-        loop {
+        while Instant::now() < until {
             let piece = tokio::select! {
-                piece = pieces.recv() => match piece {
+                piece = stream.pieces.recv() => match piece {
                     Some(piece) => piece,
                     None => break,
                 },
+                // The client has left, or sends what nobody asked for.
+                _ = http.read_body_or_idle(true) => return None,
                 _ = ticks.tick() => {
                     if !self.current.get().accepts_requests() {
                         break;
@@ -159,11 +164,18 @@ impl Admin {
                 }
             };
             quiet = 0;
-            http.write_response_body(piece, false).await.ok()?;
+            let written = in_time(http.write_response_body(piece, false)).await?;
+            written.ok()?;
         }
         http.set_keepalive(None);
-        http.write_response_body(Bytes::new(), true).await.ok()
+        let written = in_time(http.write_response_body(Bytes::new(), true)).await?;
+        written.ok()
     }
+}
+
+/// Waits for the client, no longer than it may take. `None`: it took longer, and its connection closes.
+async fn in_time<T>(step: impl Future<Output = T>) -> Option<T> {
+    timeout(CLIENT_TIMEOUT, step).await.ok()
 }
 
 async fn write_whole(http: &mut ServerSession, head: Response<()>, body: Bytes) -> Option<()> {
@@ -197,4 +209,68 @@ fn plain(status: u16, media_type: &'static str, body: Vec<u8>) -> AdminAnswer {
         .headers_mut()
         .insert(header::CONTENT_TYPE, media_type);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    /// A connection whose peer is the test.
+    fn connection() -> (ServerSession, DuplexStream) {
+        let (ours, peers) = tokio::io::duplex(64);
+        (ServerSession::new_http1(Box::new(ours)), peers)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_sends_nothing_or_a_head_byte_by_byte_keeps_no_connection() {
+        for is_silent in [true, false] {
+            let (mut http, mut peer) = connection();
+            let began = Instant::now();
+            let sending = async {
+                loop {
+                    if !is_silent {
+                        peer.write_u8(b'G').await.unwrap();
+                    }
+                    sleep(PAUSE).await;
+                }
+            };
+            tokio::select! {
+                read = in_time(http.read_request()) => assert!(read.is_none()),
+                () = sending => {}
+            }
+            let took = began.elapsed();
+            assert!(took < CLIENT_TIMEOUT + PAUSE, "{is_silent}: {took:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_reads_nothing_or_byte_by_byte_keeps_no_connection() {
+        for is_silent in [true, false] {
+            let (mut http, mut peer) = connection();
+            peer.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            http.read_request().await.unwrap();
+            let began = Instant::now();
+            let reading = async {
+                loop {
+                    if !is_silent {
+                        peer.read_u8().await.unwrap();
+                    }
+                    sleep(PAUSE).await;
+                }
+            };
+            let body = Bytes::from(vec![b'x'; 4096]);
+            tokio::select! {
+                written = in_time(write_whole(&mut http, Response::new(()), body)) => assert!(written.is_none()),
+                () = reading => {}
+            }
+            let took = began.elapsed();
+            assert!(took < CLIENT_TIMEOUT + PAUSE, "{is_silent}: {took:?}");
+        }
+    }
 }

@@ -41,6 +41,20 @@ pub(super) fn runtime() -> Result<Runtime, BootError> {
         .map_err(|error| failed("starting threads", error))
 }
 
+/// Returns the runtime of the console, of one thread: whatever its pages take, it takes from no request, no probe and no service.
+///
+/// Errors: the thread cannot be started.
+pub(super) fn console_runtime() -> Result<Runtime, BootError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(1)
+        .thread_name("console")
+        .on_thread_start(priority::lower)
+        .enable_all()
+        .build()
+        .map_err(|error| failed("starting threads", error))
+}
+
 /// Starts the services that refresh names, keys, credentials and datafiles and drop ended windows, until `stop`. Returns the
 /// sources of the operator's credentials.
 pub(super) fn refresh(

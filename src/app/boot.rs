@@ -89,7 +89,7 @@ pub(super) fn boot_with(
     } = Claims::claim(&loaded.config, &mut inheritance)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
     let catalog = catalog(&loaded.config)?;
-    let runtime = background::runtime()?;
+    let (runtime, console) = (background::runtime()?, background::console_runtime()?);
     let background = runtime.handle().clone();
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let access_log = access_log(&metrics).map_err(|error| failed("starting the log", error))?;
@@ -111,6 +111,7 @@ pub(super) fn boot_with(
     let following = background.spawn(opened.late.follow(stopped.clone()));
     app.proxy.tasks.watch_task("accounts", &following);
     let store = process.store.clone();
+    let process = (process, console.handle());
     let (reloader, server, stop) =
         serve_first(generation, (listeners, sandboxes), process, &stopped)?;
     runtime.spawn(config_watch::run(Arc::clone(&reloader), stopped));
@@ -124,6 +125,7 @@ pub(super) fn boot_with(
         server: Some(server),
         runtime: Some(BackgroundRuntime {
             runtime,
+            console,
             stop: stop_runtime,
             heartbeats,
             store,
@@ -164,14 +166,14 @@ type FirstServed = (Arc<Reloader>, JoinHandle<()>, watch::Sender<StopMode>);
 fn serve_first(
     mut generation: Generation,
     (bound, sandboxes): (BoundListeners, Sandboxes),
-    process: ProcessServices,
+    (process, console): (ProcessServices, &Handle),
     stopped: &watch::Receiver<bool>,
 ) -> Result<FirstServed, BootError> {
     let background = process.background.clone();
     let (settings, dispatching) = generation.start(&background, stopped);
     let console = Console::new(
         process.store.clone(),
-        background.clone(),
+        (background.clone(), console.clone()),
         generation.console(),
     );
     let console = console.map_err(|error| failed("the console", format!("{error:?}")))?;

@@ -20,7 +20,7 @@ use super::bound::{BoundService, Doors, OpenListener, ReadyListener};
 use super::drain::CUT_TIMEOUT;
 use super::handover::inherited::InheritedListeners;
 use super::running::{ShutdownChannel, StopMode};
-use crate::admin::Admin;
+use crate::admin::{Admin, AdminListener};
 use crate::config::{Config, Listen};
 use crate::proxy::connection_state::KEEPALIVE_TIMEOUT;
 use crate::proxy::connections::{ConnectionLimiter, CurrentLimiter};
@@ -166,7 +166,11 @@ impl BoundListeners {
         let (proxy, public) = BoundService::new("gateway", limiter.clone(), buffers);
         let public = Slot::open(PUBLIC_KEY, public, (config.listen.address, self.public))?;
         server.add_service(proxy.showing(current.get().progress.clone()));
-        let (service, admin) = BoundService::new("admin", admin, L4BufferSettings::default());
+        let (service, admin) = BoundService::new(
+            "admin",
+            AdminListener::new(admin),
+            L4BufferSettings::default(),
+        );
         let admin = Slot::open(ADMIN_KEY, admin, (config.admin.address, self.admin))?;
         // Probes and metrics stay available while the last requests end.
         server.add_service(service.with_threads(1).outliving_shutdown());

@@ -50,6 +50,7 @@ pub struct Running {
 /// The runtime of the background services.
 pub(super) struct BackgroundRuntime {
     pub(super) runtime: Runtime,
+    pub(super) console: Runtime,
     pub(super) stop: watch::Sender<bool>,
     /// Keeps the connection to Redis alive.
     pub(super) heartbeats: Vec<Heartbeat>,
@@ -61,6 +62,7 @@ pub(super) struct BackgroundRuntime {
 impl BackgroundRuntime {
     /// Stops the services, each before the ones that it needs.
     fn end(self, dispatching: Vec<tokio::task::JoinHandle<()>>) {
+        self.console.shutdown_background();
         // The events of decisions are sent first.
         for dispatching in dispatching {
             _ = self.runtime.block_on(dispatching);

@@ -6,6 +6,7 @@
 
 pub mod access;
 mod assets;
+mod capacity;
 pub mod layout;
 mod once;
 pub mod parts;
@@ -17,5 +18,6 @@ mod state;
 mod store_answers;
 mod views;
 
+pub use self::reply::ConsoleStream;
 pub use self::server::{ConsoleBody, ConsoleCall, MAX_FORM_BYTES};
 pub use self::state::{Console, ConsoleSettings, PATH, from_here};

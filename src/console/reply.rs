@@ -4,6 +4,8 @@ use bytes::Bytes;
 use maud::Markup;
 use tokio::sync::mpsc;
 
+use crate::proxy::concurrency_limit::ConcurrencyPermit;
+
 /// The media type of text.
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -20,15 +22,32 @@ pub enum ConsoleReply {
     /// Elsewhere, after a change: 303.
     Redirect(String),
     /// Server-sent events, until the sender is dropped, the client leaves, or the process stops. See [`event`].
-    Events(mpsc::Receiver<Bytes>),
+    Events(ConsoleStream),
     /// Text that comes piece by piece, as [`Self::Events`] does.
-    Text(mpsc::Receiver<Bytes>),
+    Text(ConsoleStream),
+    /// There are as many of something as there may be: 503.
+    Busy { why: String, retry_after_s: u64 },
     /// A body of another kind, with its media type.
     Other {
         status: u16,
         media_type: &'static str,
         body: Bytes,
     },
+}
+
+/// What comes piece by piece, and counts among the streams until it is dropped.
+pub struct ConsoleStream {
+    pub pieces: mpsc::Receiver<Bytes>,
+    _permit: ConcurrencyPermit,
+}
+
+impl ConsoleStream {
+    pub(super) fn new(pieces: mpsc::Receiver<Bytes>, permit: ConcurrencyPermit) -> Self {
+        Self {
+            pieces,
+            _permit: permit,
+        }
+    }
 }
 
 impl ConsoleReply {

@@ -1,6 +1,7 @@
 //! Answers requests: who may see what, which view answers, and what every answer tells the browser.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::form;
@@ -8,12 +9,11 @@ use filters::proxy::is_loopback;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use maud::html;
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc;
 
 use super::access::{SignInError, Visitor, ended_cookie};
 use super::assets;
 use super::layout::{self, Frame};
-use super::reply::{ConsoleReply, TEXT};
+use super::reply::{ConsoleReply, ConsoleStream, TEXT};
 use super::request::ConsoleRequest;
 use super::state::{Console, ConsoleSettings, ENTER, PATH};
 use super::views;
@@ -30,12 +30,12 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /// A request as the listener has it.
-pub struct ConsoleCall<'i> {
-    pub method: &'i Method,
-    pub path: &'i str,
-    pub query: &'i str,
-    pub headers: &'i HeaderMap,
-    pub body: &'i [u8],
+pub struct ConsoleCall {
+    pub method: Method,
+    pub path: String,
+    pub query: String,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
     pub client: Option<SocketAddr>,
 }
 
@@ -44,24 +44,40 @@ pub enum ConsoleBody {
     Whole(Bytes),
     /// Comes piece by piece, until the sender is dropped.
     Pieces {
-        pieces: mpsc::Receiver<Bytes>,
+        stream: ConsoleStream,
         /// Says that the stream goes on while nothing comes; empty: nothing may say so.
         pulse: &'static [u8],
     },
 }
 
 impl Console {
-    /// Answers a request whose path is [`PATH`] or below it.
-    pub async fn answer(&self, incoming: &ConsoleCall<'_>) -> Response<ConsoleBody> {
-        if let Some(asset) = assets::find(incoming.path) {
+    /// Answers a request whose path is [`PATH`] or below it, on the thread of the console: the one of the listener is for probes and
+    /// metrics. It is answered to its end, whether or not the person waits for it.
+    pub async fn answer(self: &Arc<Self>, incoming: ConsoleCall) -> Response<ConsoleBody> {
+        if let Some(asset) = assets::find(&incoming.path) {
             return asset_response(asset);
         }
+        let permit = match self.capacity.requests.enter() {
+            Ok(permit) => permit,
+            Err(full) => return busy(&full.to_string(), full.retry_after_s),
+        };
+        let console = Arc::clone(self);
+        let answering = self.thread().spawn(async move {
+            let response = console.answer_here(&incoming).await;
+            drop(permit);
+            response
+        });
+        let failed = Bytes::from_static(b"the page could not be made: the log says why\n");
+        answering.await.unwrap_or_else(|_| whole(500, TEXT, failed))
+    }
+
+    async fn answer_here(&self, incoming: &ConsoleCall) -> Response<ConsoleBody> {
         let settings = self.settings.load_full();
         let visit = Visit {
             console: self,
             settings: &settings,
             incoming,
-            is_encrypted: is_encrypted(incoming.headers),
+            is_encrypted: is_encrypted(&incoming.headers),
         };
         let mut response = visit.answer().await;
         let headers = response.headers_mut();
@@ -86,13 +102,13 @@ impl Console {
 struct Visit<'v> {
     console: &'v Console,
     settings: &'v ConsoleSettings,
-    incoming: &'v ConsoleCall<'v>,
+    incoming: &'v ConsoleCall,
     is_encrypted: bool,
 }
 
 impl Visit<'_> {
     async fn answer(&self) -> Response<ConsoleBody> {
-        let ConsoleCall { method, path, .. } = *self.incoming;
+        let ConsoleCall { method, path, .. } = self.incoming;
         if let Err(why) = self.check_place() {
             return self.render(
                 None,
@@ -104,13 +120,13 @@ impl Visit<'_> {
             Method::POST => true,
             _ => return self.refuse(405, "The console answers GET and POST."),
         };
-        match path {
+        match path.as_str() {
             ENTER if !is_change => return self.enter(),
             SIGN_IN if !is_change => return self.show_sign_in(200, None),
             SIGN_IN => return self.sign_in(),
             _ => {}
         }
-        let headers = self.incoming.headers;
+        let headers = &self.incoming.headers;
         let visitor = self.console.access.visitor(headers, self.token_hash());
         let (visitor, cookie) = match visitor {
             Some(visitor) => (visitor, None),
@@ -139,8 +155,8 @@ impl Visit<'_> {
         let incoming = self.incoming;
         let address = incoming.client.map(|client| client.ip().to_canonical());
         let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
-        let parts = (incoming.method.clone(), incoming.path, incoming.query);
-        let content = (incoming.headers.clone(), incoming.body);
+        let parts = (incoming.method.clone(), &*incoming.path, &*incoming.query);
+        let content = (incoming.headers.clone(), &*incoming.body);
         ConsoleRequest::new(parts, content, (visitor, address))
     }
 
@@ -203,7 +219,7 @@ impl Visit<'_> {
     }
 
     fn enter(&self) -> Response<ConsoleBody> {
-        let code = form::values(self.incoming.query, "code").next();
+        let code = form::values(&self.incoming.query, "code").next();
         let terms = (self.token_hash(), self.is_encrypted);
         let entered = self
             .console
@@ -216,7 +232,7 @@ impl Visit<'_> {
         let Some(expected) = self.token_hash() else {
             return self.redirect(PATH);
         };
-        let form = String::from_utf8_lossy(self.incoming.body);
+        let form = String::from_utf8_lossy(&self.incoming.body);
         let field = |name| form::values(&form, name).next().unwrap_or_default();
         let presented: [u8; 32] = Sha256::digest(field("token").trim().as_bytes()).into();
         let (access, name) = (&self.console.access, field("name"));
@@ -241,7 +257,7 @@ impl Visit<'_> {
 
     /// Leads a person to the page to sign in, and tells a script that it has no session.
     fn send_to_sign_in(&self) -> Response<ConsoleBody> {
-        let headers = self.incoming.headers;
+        let headers = &self.incoming.headers;
         let is_script = headers.contains_key("hx-request")
             || headers
                 .get("sec-fetch-dest")
@@ -266,7 +282,7 @@ impl Visit<'_> {
     fn render(&self, visitor: Option<&Visitor>, reply: ConsoleReply) -> Response<ConsoleBody> {
         let frame = Frame {
             visitor,
-            path: self.incoming.path,
+            path: &self.incoming.path,
             navigation: &views::navigation(),
             has_token: self.settings.token_hash.is_some(),
             is_writable: self.settings.is_writable,
@@ -286,8 +302,9 @@ impl Visit<'_> {
                 media_type,
                 body,
             } => whole(status, media_type, body),
-            ConsoleReply::Events(pieces) => streamed("text/event-stream", pieces, b":\n\n"),
-            ConsoleReply::Text(pieces) => streamed(TEXT, pieces, b""),
+            ConsoleReply::Events(stream) => streamed("text/event-stream", stream, b":\n\n"),
+            ConsoleReply::Text(stream) => streamed(TEXT, stream, b""),
+            ConsoleReply::Busy { why, retry_after_s } => busy(&why, retry_after_s),
             ConsoleReply::Redirect(to) => {
                 let mut response = whole(303, HTML, Bytes::new());
                 // A path of this listener; what is no header is the overview.
@@ -314,10 +331,10 @@ fn is_encrypted(headers: &HeaderMap) -> bool {
 
 fn streamed(
     media_type: &'static str,
-    pieces: mpsc::Receiver<Bytes>,
+    stream: ConsoleStream,
     pulse: &'static [u8],
 ) -> Response<ConsoleBody> {
-    let mut response = Response::new(ConsoleBody::Pieces { pieces, pulse });
+    let mut response = Response::new(ConsoleBody::Pieces { stream, pulse });
     let media_type = HeaderValue::from_static(media_type);
     response
         .headers_mut()
@@ -332,6 +349,16 @@ fn whole(status: u16, media_type: &'static str, body: Bytes) -> Response<Console
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, media_type);
+    response
+}
+
+/// Says that there are as many of something as there may be, and when to ask again.
+fn busy(why: &str, retry_after_s: u64) -> Response<ConsoleBody> {
+    let mut response = whole(503, TEXT, format!("{why}\n").into());
+    let retry_after = HeaderValue::from(retry_after_s);
+    response
+        .headers_mut()
+        .insert(header::RETRY_AFTER, retry_after);
     response
 }
 

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use super::access::ConsoleAccess;
+use super::capacity::Capacity;
 use super::once::DoneForms;
 use super::store_answers::StoreAnswers;
 use crate::app::state::AppState;
@@ -28,6 +29,8 @@ pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Console {
     store: Store,
     background: Handle,
+    thread: Handle,
+    pub(super) capacity: Capacity,
     pub(super) access: ConsoleAccess,
     pub(super) settings: ArcSwap<ConsoleSettings>,
     pub(super) done_forms: DoneForms,
@@ -49,18 +52,21 @@ pub struct ConsoleSettings {
 }
 
 impl Console {
-    /// Makes the console of a process.
+    /// Makes the console of a process. The store is asked on the runtime of the background services, and pages are made on
+    /// another one, of one thread.
     ///
     /// Errors: never, because the key of the sessions has the cipher's length.
     pub fn new(
         store: Store,
-        background: Handle,
+        (background, thread): (Handle, Handle),
         settings: ConsoleSettings,
     ) -> Result<Self, SealError> {
         let access = ConsoleAccess::new(store.pepper())?;
         Ok(Self {
             store,
             background,
+            thread,
+            capacity: Capacity::default(),
             access,
             settings: ArcSwap::from_pointee(settings),
             done_forms: DoneForms::default(),
@@ -111,6 +117,11 @@ impl Console {
     /// Returns the runtime of the background services.
     pub fn background(&self) -> &Handle {
         &self.background
+    }
+
+    /// Returns the runtime of the thread that makes pages and streams.
+    pub fn thread(&self) -> &Handle {
+        &self.thread
     }
 
     /// Returns what the process is doing; `None` while it starts.

@@ -45,9 +45,13 @@ function follow(list) {
       lost();
       // A browser gives up where it was answered with an error.
       if (source.readyState !== EventSource.CLOSED) return;
-      const answer = await fetch(location.href, { method: "HEAD", redirect: "manual" }).catch(() => null);
+      const answer = await fetch(list.dataset.follow, { redirect: "manual" }).catch(() => null);
       if (answer !== null && (answer.type === "opaqueredirect" || answer.status === 401)) return signIn();
-      setTimeout(start, 2000);
+      const retry = Number(answer?.headers.get("retry-after") || 2);
+      // There is no place for this page: the server says why.
+      if (answer?.status === 503) connection.textContent = `${await answer.text()} This page tries again in ${retry} s.`;
+      else answer?.body?.cancel();
+      setTimeout(start, 1000 * retry);
     });
     const take = (into) => (event) => {
       last = event.lastEventId;

@@ -16,11 +16,11 @@ use crate::console::parts::{
     TableColumn, Tone, badge, cells, count, duration, followed_table, number, pager, table,
     table_of, text, time,
 };
-use crate::console::reply::{ConsoleReply, event};
+use crate::console::reply::{ConsoleReply, ConsoleStream, event};
 use crate::console::request::ConsoleRequest;
 use crate::console::state::Console;
 use crate::telemetry::calls::{
-    CallFilter, InvalidFilter, KeptCall, OpenCallFacts, RecentCalls, TooManyViewers, Viewer,
+    CallFilter, InvalidFilter, KeptCall, OpenCallFacts, RecentCalls, Viewer,
 };
 
 /// How often a page is told what is new.
@@ -31,8 +31,8 @@ const STEP_CALLS: usize = 10;
 const WAITING_PIECES: usize = 4;
 /// The calls that run that a page lists at most.
 const MAX_RUNNING: usize = 50;
-/// How long a page that got no place waits before it asks again.
-const RETRY: &str = "retry: 30000\n\n";
+/// After how many seconds a page that got no place asks again.
+const RETRY_AFTER_S: u64 = 30;
 
 const ENDED: [TableColumn; 10] = [
     text("Ended"),
@@ -208,23 +208,23 @@ fn follow(
     request: &ConsoleRequest,
     filter: CallFilter,
 ) -> ConsoleReply {
-    let (sender, events) = mpsc::channel(WAITING_PIECES);
-    match calls.follow(seen(calls, request)) {
-        Ok(viewer) => {
-            let page = FollowedPage::new(viewer, filter);
-            console.background().spawn(page.run(sender));
-        }
+    let permit = match console.capacity.streams.enter() {
+        Ok(permit) => permit,
+        Err(full) => return full.into(),
+    };
+    let viewer = match calls.follow(seen(calls, request)) {
+        Ok(viewer) => viewer,
         Err(error) => {
-            // Fits, because nothing waits yet.
-            _ = sender.try_send(no_place(error));
+            return ConsoleReply::Busy {
+                why: error.to_string(),
+                retry_after_s: RETRY_AFTER_S,
+            };
         }
-    }
-    ConsoleReply::Events(events)
-}
-
-fn no_place(error: TooManyViewers) -> Bytes {
-    let note = event("note", &skipped(&format!("{error}. This one tries again.")));
-    [RETRY.as_bytes(), &note].concat().into()
+    };
+    let (sender, pieces) = mpsc::channel(WAITING_PIECES);
+    let page = FollowedPage::new(viewer, filter);
+    console.thread().spawn(page.run(sender));
+    ConsoleReply::Events(ConsoleStream::new(pieces, permit))
 }
 
 /// Returns the number of the last call that a page has seen. One of another process has seen none of these.

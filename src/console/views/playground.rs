@@ -15,15 +15,16 @@ use maud::{Markup, html};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::console::Console;
 use crate::console::layout::csrf;
-use crate::console::reply::ConsoleReply;
+use crate::console::reply::{ConsoleReply, ConsoleStream};
 use crate::console::request::ConsoleRequest;
 
 /// The path of the view.
 pub(super) const PATH: &str = "/console/playground";
-/// How long an answer may take.
+/// How long an answer may take, with the time in which the browser reads it.
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// The pieces that wait for a slow browser.
 const WAITING_PIECES: usize = 64;
@@ -75,14 +76,32 @@ fn ask(console: &Console, request: &ConsoleRequest) -> ConsoleReply {
         Ok(prepared) => prepared,
         Err(problem) => return ConsoleReply::text(400, format!("{problem}\n")),
     };
+    let capacity = &console.capacity;
+    let permits = capacity
+        .answers
+        .enter()
+        .and_then(|answer| Ok((answer, capacity.streams.enter()?)));
+    let (answer, permit) = match permits {
+        Ok(permits) => permits,
+        Err(full) => return full.into(),
+    };
     let (sender, pieces) = mpsc::channel(WAITING_PIECES);
-    console.background().spawn(async move {
-        // A browser that has left takes no more.
-        if let Err(problem) = relay(prepared, &sender).await {
-            _ = sender.send(format!("\n{problem}\n").into()).await;
-        }
+    console.thread().spawn(async move {
+        let relayed = tokio::select! {
+            relayed = timeout(TIMEOUT, relay(prepared, &sender)) => relayed,
+            // Nobody waits any more, and the gateway is told so.
+            () = sender.closed() => return drop(answer),
+        };
+        let problem = match relayed {
+            Ok(Ok(())) => None,
+            Ok(Err(problem)) => Some(problem),
+            Err(_) => Some(format!("An answer may take {} s.", TIMEOUT.as_secs())),
+        };
+        // A browser that has not read what came before takes no more.
+        _ = problem.map(|problem| sender.try_send(format!("\n{problem}\n").into()));
+        drop(answer);
     });
-    ConsoleReply::Text(pieces)
+    ConsoleReply::Text(ConsoleStream::new(pieces, permit))
 }
 
 /// Errors: what is wrong with what was typed.
@@ -114,7 +133,6 @@ fn prepare(request: &ConsoleRequest, listener: &str) -> Result<RequestBuilder, S
     let client = Client::builder()
         .no_proxy()
         .danger_accept_invalid_certs(listener.starts_with("https:"))
-        .timeout(TIMEOUT)
         .build();
     let client = client.map_err(|error| error.to_string())?;
     Ok(client

@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod bounds;
 mod browser;
 mod calls;
 mod flags;
