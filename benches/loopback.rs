@@ -46,6 +46,8 @@ mod rig;
 mod syscalls;
 #[path = "loopback/upstream.rs"]
 mod upstream;
+#[path = "loopback/views.rs"]
+mod views;
 #[path = "loopback/work.rs"]
 mod work;
 
@@ -71,6 +73,7 @@ fn main() {
         Some("upstream") => upstream::run(),
         Some("bare") => bare::run(),
         Some("gateway") => gateway::run(),
+        Some("views") => views::run(),
         _ => drive(&Options::from_process()),
     }
 }
@@ -161,6 +164,7 @@ fn drive(options: &Options) {
     }
     if options.has(Section::Console) {
         console::print(&lab, options, folder.path());
+        views::print(&lab, folder.path());
     }
     if options.has(Section::Rig) {
         rig::print(&lab, options);

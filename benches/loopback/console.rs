@@ -74,14 +74,14 @@ pub fn print(lab: &Lab, options: &Options, folder: &Path) {
 }
 
 /// Somebody who follows the live calls.
-struct Viewer {
+pub struct Viewer {
     is_over: Arc<AtomicBool>,
     seen: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
 impl Viewer {
-    fn start(admin: &str) -> Self {
+    pub fn start(admin: &str) -> Self {
         let mut stream = TcpStream::connect(admin).unwrap();
         let head = "GET /console/live/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
         stream.write_all(head.as_bytes()).unwrap();
@@ -109,7 +109,7 @@ impl Viewer {
     }
 
     /// Leaves. Returns the bytes that came.
-    fn end(self) -> u64 {
+    pub fn end(self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap();
         self.seen.load(Ordering::Relaxed)

@@ -101,13 +101,27 @@ pub fn start_binary(
 pub fn run() {
     let upstream = variable("WEIRGATE_BENCH_UPSTREAM").unwrap();
     let folder = variable("WEIRGATE_BENCH_FOLDER").unwrap();
-    let configuration = configuration(&folder, &upstream, "127.0.0.1:0");
-    serve(&folder, MODELS, &configuration);
+    serve(
+        &folder,
+        MODELS,
+        &configuration(&folder, &upstream, "127.0.0.1:0"),
+    );
+}
+
+/// Makes the folder of the gateway of the comparison. Returns its configuration and its keys.
+pub fn prepare_own(folder: &str, upstream: &str) -> (LoadedConfig, String) {
+    let configuration = configuration(folder, upstream, "127.0.0.1:0");
+    prepare(folder, MODELS, &configuration)
 }
 
 /// Runs a gateway with one organization, named `bench`. It makes the folder, in which it keeps its state.
 pub fn serve(folder: &str, models: &str, configuration: &str) -> ! {
     let (loaded, keys) = prepare(folder, models, configuration);
+    serve_prepared(loaded, &keys);
+}
+
+/// Runs a gateway whose folder is there, with these keys.
+pub fn serve_prepared(loaded: LoadedConfig, keys: &str) -> ! {
     let running = weirgate::app::boot(loaded, |metrics| {
         AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     })

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use memchr::memmem;
@@ -97,6 +97,37 @@ pub fn paced(part: &Part, kind: Kind, connections: usize, rate: f64, time: Durat
     let round = window.unwrap().close();
     load.drain();
     round
+}
+
+/// Sends calls of 1,000 sessions at a fixed rate over at most this many connections, until it is over, and counts them.
+pub fn sessions(
+    part: &Part,
+    connections: usize,
+    rate: f64,
+    (is_over, sent): (&AtomicBool, &AtomicUsize),
+) {
+    const HEADER: &[u8] = b"x-session-id: s-000000\r\n";
+    const DIGITS: usize = 6;
+    let mut request = part.request(Kind::Json);
+    let at = memmem::find(&request, b"\r\n").unwrap() + 2;
+    request.splice(at..at, HEADER.iter().copied());
+    let end = at + HEADER.len() - 2;
+    let mut load = Load::with_request(part, request, Kind::Json.status(), connections);
+    let mut idle: VecDeque<usize> = (0..connections).collect();
+    let pause = Duration::from_secs_f64(1.0 / rate);
+    let mut due = Instant::now();
+    while !is_over.load(Ordering::Relaxed) {
+        while Instant::now() < due || idle.is_empty() {
+            let until = (!idle.is_empty()).then_some(due);
+            idle.extend(load.poll(until).iter().map(|ended| ended.client));
+        }
+        let number = sent.fetch_add(1, Ordering::Relaxed) % 1_000;
+        let number = format!("{number:0DIGITS$}");
+        load.request[end - DIGITS..end].copy_from_slice(number.as_bytes());
+        load.start(idle.pop_front().unwrap(), due);
+        due += pause;
+    }
+    load.drain();
 }
 
 /// Returns how many requests [`paced`] sends, with its warm-up.
