@@ -32,7 +32,7 @@ use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::health::Health;
-use filters::models::routing::plan::{PlanInputs, plan};
+use filters::models::routing::plan::{PlanInputs, WhatExplains, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::resolve;
 use filters::models::routing::score::Weights;
@@ -304,8 +304,7 @@ fn plans(mappings: usize) {
             no_fallback: false,
             is_billed: true,
             keyed: ProviderSet::EMPTY,
-            explains: false,
-            explains_faults: false,
+            explains: WhatExplains::Nothing,
         };
         let resolved = resolve(
             "model-7",

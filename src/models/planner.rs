@@ -19,7 +19,7 @@ use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::explanation::{SessionNote, explain_unplanned};
 use filters::models::routing::health::{Health, Readiness, RunningAttempt};
 use filters::models::routing::input_lengths;
-use filters::models::routing::plan::{LeftOut, PlanInputs, RoutePlan, plan};
+use filters::models::routing::plan::{LeftOut, PlanInputs, RoutePlan, WhatExplains, plan};
 use filters::models::routing::providers::ProviderSet;
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
@@ -229,8 +229,11 @@ impl Planner {
             no_fallback: context.no_fallback,
             is_billed: context.caller.is_some(),
             keyed: &keyed,
-            explains: context.explains || context.notes_plan,
-            explains_faults: context.explains,
+            explains: match (context.explains, context.notes_plan) {
+                (true, _) => WhatExplains::PlanAndFaults,
+                (false, true) => WhatExplains::Plan,
+                (false, false) => WhatExplains::Nothing,
+            },
         };
         let limits = |mapping: &Mapping| {
             let provider = self.provider(mapping.provider_number)?;

@@ -5,7 +5,7 @@ use super::CatalogFile;
 use super::allowed::{by_own_keys, by_plan, by_rules};
 use super::catalog::Catalog;
 use super::health::Health;
-use super::plan::{PlanInputs, plan};
+use super::plan::{PlanInputs, WhatExplains, plan};
 use super::providers::ProviderNames;
 use super::resolve::{Resolved, resolve};
 use super::score::Weights;
@@ -134,8 +134,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         no_fallback: false,
         is_billed: true,
         keyed: &names().set(["c", "b"]),
-        explains: false,
-        explains_faults: false,
+        explains: WhatExplains::Nothing,
     };
     let wide = WireLimits::WIDEST;
     let plan = plan(

@@ -11,7 +11,7 @@ use crate::models::routing::allowed::by_rules;
 use crate::models::routing::catalog::Catalog;
 use crate::models::routing::explanation::{Explanation, SessionNote, check_debug};
 use crate::models::routing::health::Health;
-use crate::models::routing::plan::{PlanInputs, RoutePlan, plan};
+use crate::models::routing::plan::{PlanInputs, RoutePlan, WhatExplains, plan};
 use crate::models::routing::providers::ProviderSet;
 use crate::models::routing::resolve::{Resolved, resolve};
 use crate::models::routing::score::Weights;
@@ -35,7 +35,7 @@ fn written(plan: &RoutePlan, explanation: &Explanation) -> Value {
 /// What the plan of a request says of itself.
 fn explained(catalog: &Catalog, request: &ModelRequest, inputs: PlanInputs<'_>) -> Value {
     let explains = PlanInputs {
-        explains: true,
+        explains: WhatExplains::PlanAndFaults,
         ..inputs
     };
     let told = planned(catalog, request, &explains);
@@ -63,7 +63,7 @@ fn an_explanation_says_what_each_candidate_is_worth_and_why_others_are_left_out(
     })
     .unwrap();
     let inputs = PlanInputs {
-        explains: true,
+        explains: WhatExplains::PlanAndFaults,
         attempts: 2,
         ..at(&health, 2_000)
     };
@@ -185,7 +185,7 @@ fn the_first_one_says_what_has_put_it_there() {
 fn a_session_says_where_it_is_bound() {
     let (catalog, health) = (priced(&["1", "2"]), Health::new(2));
     let inputs = PlanInputs {
-        explains: true,
+        explains: WhatExplains::PlanAndFaults,
         ..at(&health, 0)
     };
     let planned = planned(&catalog, &request(json!({})), &inputs);
@@ -211,7 +211,7 @@ fn a_plan_is_the_same_whether_it_is_explained_or_not() {
         json!({"stream": true, "routing": "latency"}),
         json!({"routing": "price"}),
     ];
-    let tried = |explains: bool| {
+    let tried = |explains: WhatExplains| {
         let health = Health::new(3);
         fail(&health, 2, 0);
         let mut all = Vec::new();
@@ -221,12 +221,17 @@ fn a_plan_is_the_same_whether_it_is_explained_or_not() {
                 ..at(&health, at_ms)
             };
             let plan = planned(&catalog, &request(body.clone()), &inputs);
-            assert_eq!(plan.explanation.is_some(), explains);
+            assert_eq!(
+                plan.explanation.is_some(),
+                explains != WhatExplains::Nothing
+            );
             all.extend(plan.attempts.iter().map(|it| it.index));
         }
         all
     };
-    assert_eq!(tried(true), tried(false));
+    let expected = tried(WhatExplains::Nothing);
+    assert_eq!(tried(WhatExplains::Plan), expected);
+    assert_eq!(tried(WhatExplains::PlanAndFaults), expected);
 }
 
 #[test]
@@ -234,7 +239,7 @@ fn a_request_that_cannot_be_planned_is_told_what_was_left_out_if_it_asks() {
     let models = json!([{"id": "m", "providers": [
         mapping("p0", "1", json!({"parameters": {"refuse": ["stop"]}})), mapping("p1", "1", json!({}))]}]);
     let (catalog, health) = (catalog(models), Health::new(2));
-    let refused = |more: Value, explains: bool| {
+    let refused = |more: Value, explains: WhatExplains| {
         let mut resolved = resolved(&catalog);
         by_rules(&mut resolved, |it| (it.index == 1).then_some("the model")).unwrap();
         let inputs = PlanInputs {
@@ -243,7 +248,7 @@ fn a_request_that_cannot_be_planned_is_told_what_was_left_out_if_it_asks() {
         };
         plan(&request(more), resolved, &inputs, |_| Some(WIDE), |_| 1.0).unwrap_err()
     };
-    let told = refused(json!({"stop": "a"}), true);
+    let told = refused(json!({"stop": "a"}), WhatExplains::PlanAndFaults);
     let left_out = json!([
         {"provider": "p1", "model": "m", "param": "model", "reason": "is forbidden by the rules of this API key"},
         {"provider": "p0", "model": "m", "param": "stop", "reason": "takes no `stop`"}]);
@@ -251,9 +256,11 @@ fn a_request_that_cannot_be_planned_is_told_what_was_left_out_if_it_asks() {
         route(&told),
         json!({"candidates": [], "left_out": left_out})
     );
-    let plain = refused(json!({"stop": "a"}), false);
-    assert!(route(&plain).is_null());
-    assert_eq!(plain.message, told.message);
+    for explains in [WhatExplains::Nothing, WhatExplains::Plan] {
+        let plain = refused(json!({"stop": "a"}), explains);
+        assert!(route(&plain).is_null());
+        assert_eq!(plain.message, told.message);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::expected_price::{assume_shares, blend, expects_cache};
 use super::explanation::{Considered, Explanation, FirstBy};
 use super::health::{Readiness, Standing};
 use super::places::RegionTurn;
-use super::plan::PlanInputs;
+use super::plan::{PlanInputs, WhatExplains};
 use super::resolve::Candidate;
 use super::score::{Facts, ScoreParts, score_candidates, split_scores, tolerance};
 use crate::models::request::{ModelRequest, Strategy};
@@ -120,7 +120,7 @@ pub(super) fn order_candidates(
     (point, is_auto, most): (PricePoint, bool, usize),
     priority: &impl Fn(usize) -> f64,
 ) -> (Vec<Arc<Candidate>>, Option<Box<Explanation>>) {
-    if candidates.len() < 2 && !inputs.explains {
+    if candidates.len() < 2 && inputs.explains == WhatExplains::Nothing {
         return (candidates, None);
     }
     // If the gateway chooses the model, the cheapest that can serve the request wins.
@@ -155,7 +155,7 @@ pub(super) fn order_candidates(
         };
     }
     ranked.sort_unstable_by(Ranked::compare_precedence);
-    let explanation = inputs.explains.then(|| {
+    let explanation = (inputs.explains != WhatExplains::Nothing).then(|| {
         Box::new(Explanation {
             strategy,
             max_attempts: most,
@@ -223,7 +223,7 @@ fn rank(
         priority,
     );
     let scores = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
-    let parts = match inputs.explains {
+    let parts = match inputs.explains != WhatExplains::Nothing {
         true => split_scores(&facts, inputs.weights, strategy, request.is_stream),
         false => Vec::new(),
     };

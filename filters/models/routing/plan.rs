@@ -44,10 +44,17 @@ pub struct PlanInputs<'a> {
     pub is_billed: bool,
     /// Providers for which the caller has BYOK keys. They go first. Source: docs/facts/model-gateway.md 4.1.
     pub keyed: &'a ProviderSet,
-    /// Whether the plan says why it is what it is.
-    pub explains: bool,
-    /// Whether a fault says so too, where the plan would.
-    pub explains_faults: bool,
+    pub explains: WhatExplains,
+}
+
+/// What says why a plan is what it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum WhatExplains {
+    Nothing,
+    /// The plan does, for an operator who may ask later.
+    Plan,
+    /// The plan does, and a fault in its place, for the client.
+    PlanAndFaults,
 }
 
 /// The attempts of one request.
@@ -114,7 +121,7 @@ pub fn plan(
     let mut left_out = Vec::new();
     let planned = try_plan(request, resolved, inputs, &mut left_out, &wire, &priority);
     let mut plan = match planned {
-        Err(fault) if inputs.explains && inputs.explains_faults => {
+        Err(fault) if inputs.explains == WhatExplains::PlanAndFaults => {
             return Err(explain_unplanned(fault, &barred, &left_out));
         }
         planned => planned?,

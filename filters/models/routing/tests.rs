@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::catalog::{Catalog, Mapping};
 use super::health::{Health, HealthStats};
-use super::plan::{PlanInputs, RoutePlan, plan};
+use super::plan::{PlanInputs, RoutePlan, WhatExplains, plan};
 use super::providers::{ProviderNames, ProviderSet};
 use super::resolve::{Resolved, resolve};
 use super::score::{Facts, Weights, score_candidates};
@@ -92,8 +92,7 @@ fn inputs(health: &Health) -> PlanInputs<'_> {
         no_fallback: false,
         is_billed: true,
         keyed: ProviderSet::EMPTY,
-        explains: false,
-        explains_faults: true,
+        explains: WhatExplains::Nothing,
     }
 }
 

@@ -12,7 +12,7 @@ use filters::models::request::{ModelRequest, Strategy};
 use filters::models::routing::affinity::{Binding, SessionAffinity, SessionKey, SessionKeys};
 use filters::models::routing::catalog::Catalog;
 use filters::models::routing::health::{Health, HealthStats, RunningAttempt};
-use filters::models::routing::plan::{PlanInputs, plan};
+use filters::models::routing::plan::{PlanInputs, WhatExplains, plan};
 use filters::models::routing::providers::ProviderSet;
 use filters::models::routing::resolve::{Candidate, resolve};
 use filters::models::routing::score::{Facts, Weights, score_candidates};
@@ -189,8 +189,7 @@ impl Replay {
             no_fallback: false,
             is_billed: true,
             keyed: ProviderSet::EMPTY,
-            explains: false,
-            explains_faults: false,
+            explains: WhatExplains::Nothing,
         };
         let planned = plan(
             &request,
