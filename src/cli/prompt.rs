@@ -1,10 +1,11 @@
 //! `weirgate prompt`: managed prompts.
 
 use std::path::Path;
+use std::time::Duration;
 
 use filters::models::prompts::MAX_PROMPT_BYTES;
 use filters::models::prompts::reference::{
-    LATEST, PromptReference, VersionReference, check_label, check_prompt_name,
+    PromptReference, VersionReference, check_movable_label, check_prompt_name,
 };
 use serde_json::{Value, json};
 
@@ -12,15 +13,18 @@ use super::accounts::{change_accounts, format_time, now_ms, on_store};
 use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::config::{self, ReadPrompt};
+use crate::models::prompt_lines::{PromptLines, compare};
 use crate::store::{StoreError, StoredPrompt, StoredVersion};
 
 mod arguments;
-mod lines;
 #[cfg(test)]
 mod tests;
 
 pub(super) use self::arguments::{EXAMPLES, PromptCommand};
 use self::arguments::{OwnerArgs, PutArgs};
+
+/// How long two versions are compared.
+const MAX_COMPARE_TIME: Duration = Duration::from_secs(10);
 
 /// The columns of `prompt list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 6] = [
@@ -285,8 +289,16 @@ fn diff(
         Ok((before, store.prompt_version(&prompt, &to).await?))
     })?;
     let texts = (parse_content(&before, out)?, parse_content(&after, out)?);
-    let (old, new) = (lines::to_lines(&texts.0), lines::to_lines(&texts.1));
-    let changes = lines::diff(&old, &new);
+    let (old, new) = (PromptLines::new(&texts.0), PromptLines::new(&texts.1));
+    let difference = compare(&old, &new, MAX_COMPARE_TIME);
+    if difference.is_cut {
+        out.warn("a prompt has too many lines: the last ones are not compared");
+    }
+    if difference.is_rough {
+        out.warn("the comparison took too long: lines that are the same may be shown as changed");
+    }
+    let changes = difference.lines.iter().map(ToString::to_string);
+    let changes: Vec<String> = changes.collect();
     if output.format == OutputFormat::Json {
         out.json(&json!({
             "name": name, "from": before.number, "to": after.number, "changes": changes,
@@ -329,11 +341,7 @@ fn remove(
 
 /// Refuses an invalid label, and one that cannot be moved.
 fn check_movable(label: &str, argument: &str, out: &mut Output) -> Result<(), Exit> {
-    if label == LATEST {
-        let said = "`latest` is always the newest version and cannot be moved";
-        return Err(refuse_usage(argument, said, out));
-    }
-    check_label(label).map_err(|said| refuse_usage(argument, &said, out))
+    check_movable_label(label).map_err(|said| refuse_usage(argument, &said, out))
 }
 
 fn refuse_usage(argument: &str, said: &str, out: &mut Output) -> Exit {

@@ -22,6 +22,7 @@ pub mod jobs;
 pub mod media;
 pub mod metrics;
 pub mod planner;
+pub mod prompt_lines;
 pub mod prompts;
 pub mod provider_counts;
 pub mod providers;
@@ -95,10 +96,12 @@ pub struct Models {
     own_connector: Arc<HedgeConnector>,
     /// Names this process to those with which it shares measurements.
     process: u128,
-    prompts_enabled: bool,
+    /// Whether requests may name prompts.
+    pub prompts_enabled: bool,
     /// The model that judges calls in auto mode of Claude Code.
     judge_model: Option<Arc<str>>,
-    max_chat_bytes: usize,
+    /// The maximum bytes of a chat request, also with its prompt.
+    pub max_chat_bytes: usize,
     /// Whether lines of calls are exported, some of them with their content.
     is_exported: bool,
     stream_timeouts: Timeouts,

@@ -78,7 +78,8 @@ fn entry(record: PromptRecord, before: &PromptLibrary) -> (Box<str>, PromptEntry
     (record.id.into(), entry)
 }
 
-fn compile(content: &str) -> Option<Arc<Prompt>> {
+/// Compiles the stored content of a version; `None`: it cannot be read.
+pub fn compile(content: &str) -> Option<Arc<Prompt>> {
     let root = Node::parse_json(content).ok()?;
     Some(Arc::new(Prompt::compile(&root).ok()?))
 }

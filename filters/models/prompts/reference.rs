@@ -92,6 +92,16 @@ pub fn check_label(label: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks a label that is to be moved to a version.
+///
+/// Errors: what is wrong.
+pub fn check_movable_label(label: &str) -> Result<(), String> {
+    match label {
+        LATEST => Err("`latest` is always the newest version and cannot be moved".to_owned()),
+        label => check_label(label),
+    }
+}
+
 fn check_word(word: &str, more: &str) -> Result<(), String> {
     let is_inner =
         |char: char| char.is_ascii_alphanumeric() || "_.-".contains(char) || more.contains(char);
