@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Exit, Output, Source, load};
 use crate::models::planner;
+use crate::models::unknown_names::{known_providers, unknown_names};
 
 /// The bounds of a key. A list that is given replaces the one before.
 #[derive(Args)]
@@ -155,34 +156,22 @@ impl TermArgs {
     ///
     /// Errors: an unusable configuration.
     pub(super) fn warn_unknown(&self, source: &Source, out: &mut Output) -> Result<(), Exit> {
-        let models = [&self.allow_model, &self.deny_model];
-        let providers = [&self.allow_provider, &self.deny_provider];
-        if models
-            .iter()
-            .chain(&providers)
-            .all(|names| names.is_empty())
-        {
+        let mut terms = TermsFile::default();
+        self.apply(&mut terms);
+        let lists = [
+            &terms.allow_models,
+            &terms.deny_models,
+            &terms.allow_providers,
+            &terms.deny_providers,
+        ];
+        if lists.iter().all(|names| names.is_empty()) {
             return Ok(());
         }
         let config = load(source, out)?.config;
-        let on = config.providers.iter().map(|provider| &*provider.name);
-        let off = config.off_providers.iter().map(|off| &*off.name);
-        let known: Vec<&str> = on.chain(off).collect();
-        let unknown = providers.into_iter().flatten();
-        for name in unknown.filter(|name| !known.contains(&name.as_str())) {
-            out.warn(&format!("the configuration has no provider `{name}`"));
-        }
         // The server and `check` report an unreadable catalogue.
         let catalog = planner::load_catalog(&config).unwrap_or_default();
-        let is_known = |name: &str| catalog.find(name).is_some() || catalog.is_unserved(name);
-        for name in models.into_iter().flatten() {
-            let has_known_provider = name.split_once('/').is_some_and(|(provider, model)| {
-                known.contains(&provider)
-                    && (is_known(model) || catalog.find_upstream(provider, model).is_some())
-            });
-            if !is_known(name) && !has_known_provider {
-                out.warn(&format!("the catalogue has no model `{name}`"));
-            }
+        for warning in unknown_names(&terms, &known_providers(&config), &catalog) {
+            out.warn(&warning);
         }
         Ok(())
     }

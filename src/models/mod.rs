@@ -33,6 +33,7 @@ pub mod sessions;
 pub mod shared_health;
 pub mod store_snapshots;
 pub mod stored_responses;
+pub mod unknown_names;
 mod upstream_head;
 pub mod videos;
 
