@@ -111,6 +111,7 @@ fn list(args: &AuditArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
             organization_id,
             actor: args.actor.clone(),
             action: args.action.clone(),
+            subject_id: None,
             below: args.before,
         };
         store.audit_entries(&filter, args.limit).await

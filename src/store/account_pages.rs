@@ -190,12 +190,39 @@ impl Store {
         let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         let members: Result<Vec<Member>, StoreError> = rows.iter().map(members::read).collect();
         let page = asked.page(members?, |member| member.name.clone());
-        let scopes = page
-            .rows
+        Ok(AccountPage {
+            rows: self.members_with_uses(&id, page.rows, now_ms).await?,
+            next: page.next,
+        })
+    }
+
+    /// Returns a member of an organization with what its keys have spent. Errors: [`StoreError::NotFound`].
+    pub async fn member_use(
+        &self,
+        organization: &str,
+        name: &str,
+        now_ms: i64,
+    ) -> Result<MemberUse, StoreError> {
+        let member = self.member(organization, name).await?;
+        let id = self.organization(organization).await?.id;
+        let of = self.members_with_uses(&id, vec![member], now_ms).await?;
+        let of = of.into_iter().next();
+        of.ok_or_else(|| StoreError::not_found_of("member", name, &id))
+    }
+
+    /// Adds what the keys of members of an organization have spent.
+    async fn members_with_uses(
+        &self,
+        organization_id: &str,
+        members: Vec<Member>,
+        now_ms: i64,
+    ) -> Result<Vec<MemberUse>, StoreError> {
+        let scopes = members
             .iter()
             .map(|it| LimitScope::Member(Arc::from(&*it.id)));
-        let spent = self.stored_spent(&id, &scopes.collect::<Vec<_>>()).await?;
-        let rows = page.rows.into_iter().zip(spent).map(|(member, spent)| {
+        let scopes: Vec<_> = scopes.collect();
+        let spent = self.stored_spent(organization_id, &scopes).await?;
+        let with = |(member, spent): (Member, ScopeSpent)| {
             let spent = spent.so_far(now_ms, 0).key;
             let limit = member.budget;
             let limit = limit.map(|usd| LimitUse::lasting(LimitName::Budget, usd, spent.total));
@@ -204,11 +231,8 @@ impl Store {
                 spent,
                 limit,
             }
-        });
-        Ok(AccountPage {
-            rows: rows.collect(),
-            next: page.next,
-        })
+        };
+        Ok(members.into_iter().zip(spent).map(with).collect())
     }
 
     /// Returns a page of the keys of an organization, the newest first, including revoked ones. Cost: where few keys fit the
@@ -290,7 +314,7 @@ impl<'a> PageQuery<'a> {
 
     /// Makes the query: `$1` is the owner of the rows, `$2` the search, `$3` one row more than the page has, and `$4` the last row
     /// of the page before.
-    fn query(&self, sql: String, owner: &'a str) -> Query<'a, Any, AnyArguments> {
+    pub(super) fn query(&self, sql: String, owner: &'a str) -> Query<'a, Any, AnyArguments> {
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
         let query = sqlx::query(AssertSqlSafe(sql)).bind(owner);
         let query = query.bind(self.search).bind(limit.saturating_add(1));
@@ -301,7 +325,7 @@ impl<'a> PageQuery<'a> {
     }
 
     /// Makes the page of its rows, of which there is one too many if it is not the last. `place` returns the place of a row.
-    fn page<T>(&self, mut rows: Vec<T>, place: impl Fn(&T) -> String) -> AccountPage<T> {
+    pub(super) fn page<T>(&self, mut rows: Vec<T>, place: impl Fn(&T) -> String) -> AccountPage<T> {
         let has_more = rows.len() > self.limit;
         rows.truncate(self.limit);
         let next = rows.last().filter(|_| has_more).map(place);

@@ -38,6 +38,8 @@ pub struct AuditFilter {
     pub actor: Option<String>,
     /// An action, as `key.create`, or a kind, as `key`.
     pub action: Option<String>,
+    /// The id of the thing that was changed.
+    pub subject_id: Option<String>,
     /// Only those with a lower number: the last one of the page before.
     pub below: Option<i64>,
 }
@@ -52,7 +54,7 @@ pub struct AuditPage {
 
 impl Store {
     /// Returns the newest entries, up to `count` and never more than 1,000. Cost: the index of the organization, the actor or the
-    /// action; of entries that only `since_ms` leaves out, each is read.
+    /// action; of entries that only `since_ms` or `subject_id` leaves out, each is read.
     pub async fn audit_entries(
         &self,
         filter: &AuditFilter,
@@ -139,6 +141,7 @@ impl AuditFilter {
             (self.organization_id.is_some(), "organization_id ="),
             (self.actor.is_some(), "actor ="),
             (self.action.is_some(), action),
+            (self.subject_id.is_some(), "subject_id ="),
             (self.since_ms.is_some(), "at >="),
             (self.below.is_some(), "number <"),
         ];
@@ -154,7 +157,12 @@ impl AuditFilter {
     }
 
     fn bind<'q>(&self, mut query: Query<'q, Any, AnyArguments>) -> Query<'q, Any, AnyArguments> {
-        let texts = [&self.organization_id, &self.actor, &self.action];
+        let texts = [
+            &self.organization_id,
+            &self.actor,
+            &self.action,
+            &self.subject_id,
+        ];
         for text in texts.into_iter().flatten() {
             query = query.bind(text.clone());
         }

@@ -328,8 +328,8 @@ impl AccountEditor<'_> {
     }
 }
 
-/// Reads rows of all prompts, or of some.
-async fn of_prompts(
+/// Reads rows of all prompts, or of those with these ids in `column`.
+pub(super) async fn of_prompts(
     connection: &mut Connected,
     select: &str,
     column: &str,
@@ -348,7 +348,8 @@ async fn of_prompts(
     Ok(ids.query(&sql).fetch_all(connection).await?)
 }
 
-async fn read_prompt(
+/// Reads a prompt whose row has `id` and `name`.
+pub(super) async fn read_prompt(
     connection: &mut Connected,
     row: &AnyRow,
     project: Option<String>,
@@ -451,7 +452,8 @@ pub(super) async fn set_label(
     Ok(())
 }
 
-fn number(version: i64) -> Result<u64, StoreError> {
+/// Reads the number of a version. Errors: it is negative.
+pub(super) fn number(version: i64) -> Result<u64, StoreError> {
     u64::try_from(version).map_err(|_| StoreError::Damaged("version"))
 }
 

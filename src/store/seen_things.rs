@@ -21,6 +21,8 @@ pub struct SeenThing {
 pub enum SeenKind {
     Key,
     Member,
+    Organization,
+    Prompt,
     /// All credit that an organization was given, less what was taken back. Its id is that of the organization.
     Credit,
 }
@@ -30,6 +32,8 @@ impl SeenKind {
         match self {
             Self::Key => "key",
             Self::Member => "member",
+            Self::Organization => "organization",
+            Self::Prompt => "prompt",
             Self::Credit => "credit of the organization",
         }
     }
@@ -68,17 +72,7 @@ impl SeenThing {
 impl Store {
     /// Returns a thing as it is now. Errors: [`StoreError::NotFound`].
     pub async fn see(&self, kind: SeenKind, id: &str) -> Result<SeenThing, StoreError> {
-        let fields = match kind {
-            SeenKind::Credit => granted(&mut self.pool.acquire().await?, id).await?,
-            SeenKind::Key | SeenKind::Member => {
-                let mut connection = self.pool.acquire().await?;
-                let found =
-                    audit_state::read(&mut connection, (audited(kind), Verb::Update), id).await?;
-                found
-                    .ok_or_else(|| StoreError::not_found(kind.as_str(), id))?
-                    .fields
-            }
-        };
+        let fields = fields(&mut self.pool.acquire().await?, kind, id).await?;
         Ok(SeenThing {
             kind,
             id: id.to_owned(),
@@ -92,16 +86,7 @@ impl Store {
 /// Errors: [`StoreError::NotFound`], [`StoreError::ChangedMeanwhile`].
 pub(super) async fn check(change: &mut AccountChange, seen: &SeenThing) -> Result<(), StoreError> {
     let (kind, id) = (seen.kind, &*seen.id);
-    let fields = match kind {
-        SeenKind::Credit => granted(change, id).await?,
-        SeenKind::Key | SeenKind::Member => {
-            let found = audit_state::read(change, (audited(kind), Verb::Update), id).await?;
-            found
-                .ok_or_else(|| StoreError::not_found(kind.as_str(), id))?
-                .fields
-        }
-    };
-    let changes = seen.changes(&fields);
+    let changes = seen.changes(&fields(change, kind, id).await?);
     match changes.is_empty() {
         true => Ok(()),
         false => Err(StoreError::ChangedMeanwhile {
@@ -112,10 +97,26 @@ pub(super) async fn check(change: &mut AccountChange, seen: &SeenThing) -> Resul
     }
 }
 
+/// Reads what someone sees of a thing: all that its changes may have in the log.
+async fn fields(
+    connection: &mut Connected,
+    kind: SeenKind,
+    id: &str,
+) -> Result<Map<String, Value>, StoreError> {
+    if kind == SeenKind::Credit {
+        return granted(connection, id).await;
+    }
+    let found = audit_state::read(connection, (audited(kind), Verb::Update), id).await?;
+    let found = found.ok_or_else(|| StoreError::not_found(kind.as_str(), id))?;
+    Ok(found.fields)
+}
+
 fn audited(kind: SeenKind) -> AuditKind {
     match kind {
         SeenKind::Key => AuditKind::Key,
         SeenKind::Member => AuditKind::Member,
+        SeenKind::Organization => AuditKind::Organization,
+        SeenKind::Prompt => AuditKind::Prompt,
         SeenKind::Credit => AuditKind::Credit,
     }
 }

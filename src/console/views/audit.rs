@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::console::parts::{TableColumn, number, pager, table, text, time};
 use crate::console::reply::ConsoleReply;
 use crate::console::request::ConsoleRequest;
+use crate::console::views::links::name_of;
 use crate::store::{AuditFilter, AuditPage, HashedEntry};
 
 /// The path of the view.
@@ -24,24 +25,32 @@ const COLUMNS: [TableColumn; 7] = [
 ];
 
 pub(super) async fn show(console: &Console, request: &ConsoleRequest) -> ConsoleReply {
-    let store = console.store().clone();
-    let organization = request.query("organization");
-    let filter = AuditFilter {
-        since_ms: None,
-        organization_id: None,
-        actor: request.query("actor"),
-        action: request.query("action"),
-        below: request.query("below").and_then(|below| below.parse().ok()),
+    let asked = || -> Result<_, Box<ConsoleReply>> {
+        let value = |name: &str| -> Result<Option<String>, Box<ConsoleReply>> {
+            let value = name_of(name, request.query(name))?;
+            Ok(Some(value).filter(|value| !value.is_empty()))
+        };
+        let filter = AuditFilter {
+            actor: value("actor")?,
+            action: value("action")?,
+            below: request.query("below").and_then(|below| below.parse().ok()),
+            ..AuditFilter::default()
+        };
+        Ok((value("organization")?, filter))
+    };
+    let (organization, filter) = match asked() {
+        Ok(asked) => asked,
+        Err(refused) => return *refused,
     };
     let wanted = organization.clone();
-    let reading = async move {
+    let reading = console.with_store(|store| async move {
         let mut filter = filter;
         if let Some(name) = &wanted {
             filter.organization_id = Some(store.audited_organization(name).await?);
         }
         store.audit_entries(&filter, PAGE_ENTRIES).await
-    };
-    let (page, problem) = match console.on_store(reading).await {
+    });
+    let (page, problem) = match reading.await {
         Ok(page) => (page, None),
         Err(error) if organization.is_some() => (AuditPage::default(), Some(error.to_string())),
         Err(error) => return ConsoleReply::failed(&error),

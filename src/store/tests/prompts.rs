@@ -11,6 +11,8 @@ on_both!(
     versions_count_up_and_labels_move,
     changed_prompts_are_published_before_their_revision_comes_into_force,
     two_changes_at_once_get_two_numbers,
+    pages_of_prompts_are_joined_without_a_gap_and_leave_out_what_was_removed,
+    who_saw_another_prompt_moves_no_label,
 );
 
 const ACME: PromptOwner<'static> = PromptOwner {
@@ -127,4 +129,106 @@ async fn changed_prompts_are_published_before_their_revision_comes_into_force(fi
     let hi = |versions: &[u64]| vec![("hi".to_owned(), versions.to_vec())];
     let expected = vec![(true, hi(&[1])), (false, hi(&[1, 2])), (false, hi(&[]))];
     assert_eq!(*published.lock().unwrap(), expected);
+}
+
+async fn pages_of_prompts_are_joined_without_a_gap_and_leave_out_what_was_removed(
+    fixture: Fixture,
+) {
+    let store = &fixture.store.by(&PROGRAM);
+    let project = PromptOwner {
+        project: Some(DEFAULT_PROJECT),
+        ..ACME
+    };
+    let other = PromptOwner {
+        organization: "other",
+        ..ACME
+    };
+    for name in ["acme", "other"] {
+        fixture.organization(name).await;
+    }
+    for owner in [ACME, project, other] {
+        for name in ["b", "a/1", "a", "gone"] {
+            let put = store.put_prompt(owner, name, "x", &[], NOW_MS);
+            put.await.unwrap();
+        }
+        store.remove_prompt(owner, "gone", None).await.unwrap();
+    }
+    let next = ["next".to_owned()];
+    let newest = store.put_prompt(ACME, "b", "y", &next, NOW_MS + 5);
+    assert_eq!(newest.await.unwrap(), 2);
+    for (organization, search, expected) in [
+        (None, "", 9),
+        (None, "a", 6),
+        (Some("acme"), "", 6),
+        (Some("other"), "b", 1),
+        (Some("acme"), "%", 0),
+    ] {
+        let mut found: Vec<PromptSummary> = Vec::new();
+        let mut after = None;
+        loop {
+            let asked = PageQuery {
+                search,
+                after: after.as_deref(),
+                limit: 2,
+            };
+            let page = store.prompts_page(organization, asked).await.unwrap();
+            assert!(page.rows.len() <= 2);
+            found.extend(page.rows);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found.len(), expected, "{organization:?} {search}");
+        assert!(found.is_sorted_by_key(|it| it.name.clone()), "{found:?}");
+        let ids: std::collections::BTreeSet<_> = found.iter().map(|it| &it.id).collect();
+        assert_eq!(ids.len(), expected);
+        for it in found
+            .iter()
+            .filter(|it| (&*it.organization, &*it.name) == ("acme", "b"))
+        {
+            let is_own = it.project.is_none();
+            let labels = [("next".to_owned(), 2), ("production".to_owned(), 1)];
+            match is_own {
+                true => {
+                    assert_eq!((it.versions, it.newest), (2, (2, NOW_MS + 5)));
+                    assert_eq!(it.labels, labels);
+                }
+                false => assert_eq!((it.versions, &it.labels[..]), (1, &labels[1..])),
+            }
+            let (organization, prompt) = store.prompt_by_id(&it.id).await.unwrap();
+            assert_eq!(
+                (&*organization, prompt.project),
+                ("acme", it.project.clone())
+            );
+        }
+    }
+    let unknown = store.prompts_page(Some("none"), PageQuery::default()).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound { .. })));
+    let unknown = store.prompt_by_id("prompt_none").await;
+    assert!(matches!(unknown, Err(StoreError::NotFound { .. })));
+}
+
+async fn who_saw_another_prompt_moves_no_label(fixture: Fixture) {
+    let store = fixture.store.by(&PROGRAM);
+    fixture.organization("acme").await;
+    for content in ["one", "two"] {
+        put(&store, ACME, content, None).await;
+    }
+    let id = store.prompt(ACME, "hi").await.unwrap().id;
+    let seen = store.see(SeenKind::Prompt, &id).await.unwrap();
+    let carried = SeenThing::parse(SeenKind::Prompt, &id, &seen.to_text());
+    assert_eq!(carried.as_ref(), Some(&seen));
+    let mine = store.if_still(&seen);
+    let newest = VersionReference::Number(2);
+    mine.label_prompt(ACME, "hi", &newest, "production")
+        .await
+        .unwrap();
+    let refused = mine.label_prompt(ACME, "hi", &newest, "next").await;
+    let Err(StoreError::ChangedMeanwhile { changes, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(changes, "labels.production was 1 and is 2");
+    let labels = store.prompt(ACME, "hi").await.unwrap().labels;
+    assert_eq!(labels, [("production".to_owned(), 2)]);
 }
