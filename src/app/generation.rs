@@ -22,6 +22,7 @@ use crate::graph::Graph;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::{Provider, providers};
 use crate::models::shared_health::HealthSharing;
+use crate::models::unknown_names::known_providers;
 use crate::telemetry::traces::export::SpanExport;
 use filters::models::routing::catalog::Catalog;
 
@@ -133,6 +134,7 @@ impl Generation {
             token_hash: admin.token.as_ref().map(token_hash),
             is_writable: admin.write,
             is_encrypted: self.loaded.config.listen.tls.is_some(),
+            providers: known_providers(&self.loaded.config),
         }
     }
 

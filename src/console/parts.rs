@@ -1,5 +1,7 @@
 //! Small parts that views are made of.
 
+use std::fmt::Display;
+
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde::Serialize;
@@ -156,9 +158,10 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// An amount of dollars from a decimal text: at least two digits behind the point, and no more zeros than that.
-pub fn money(amount: &str) -> String {
-    let (whole, behind) = amount.split_once('.').unwrap_or((amount, ""));
+/// An amount of dollars that is shown as a decimal: at least two digits behind the point, and no more zeros than that.
+pub fn money(amount: impl Display) -> String {
+    let amount = amount.to_string();
+    let (whole, behind) = amount.split_once('.').unwrap_or((&amount, ""));
     let behind = behind.trim_end_matches('0');
     format!("${whole}.{behind:0<2}")
 }

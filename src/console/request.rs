@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
+use filters::audit::Actor;
 use filters::form;
 use http::{HeaderMap, Method};
+use jiff::Timestamp;
 
 use super::access::Visitor;
 
@@ -20,6 +22,8 @@ pub struct ConsoleRequest {
     pub visitor: Visitor,
     /// Where the person is, for the audit log.
     pub address: IpAddr,
+    /// When it came. Units: unix milliseconds.
+    pub now_ms: i64,
 }
 
 impl ConsoleRequest {
@@ -37,12 +41,18 @@ impl ConsoleRequest {
             headers,
             visitor,
             address,
+            now_ms: Timestamp::now().as_millisecond(),
         }
     }
 
     /// Returns the first value of a parameter of the query, without the spaces around it; `None` if it is absent or empty.
     pub fn query(&self, name: &str) -> Option<String> {
-        first(&self.query, name)
+        trimmed(&self.query, name)
+    }
+
+    /// Returns the first value of a parameter of the query, with the spaces around it; empty if it is absent.
+    pub fn query_as_sent(&self, name: &str) -> String {
+        first(&self.query, name).unwrap_or_default()
     }
 
     /// Returns the query, undecoded, without these parameters.
@@ -56,7 +66,22 @@ impl ConsoleRequest {
 
     /// Returns the first value of a field of the form, without the spaces around it; `None` if it is absent or empty.
     pub fn field(&self, name: &str) -> Option<String> {
-        first(&self.form, name)
+        trimmed(&self.form, name)
+    }
+
+    /// Returns the first value of a field of the form, with the spaces around it; empty if it is absent.
+    pub fn field_as_sent(&self, name: &str) -> String {
+        first(&self.form, name).unwrap_or_default()
+    }
+
+    /// Returns whether the form has a field, which may be empty.
+    pub fn has_field(&self, name: &str) -> bool {
+        first(&self.form, name).is_some()
+    }
+
+    /// Returns who makes a change.
+    pub fn actor(&self) -> Actor {
+        Actor::on_console(&self.visitor.name, self.address)
     }
 
     /// Returns the rest of the path behind the path of a view.
@@ -67,6 +92,10 @@ impl ConsoleRequest {
 }
 
 fn first(pairs: &str, name: &str) -> Option<String> {
+    form::values(pairs, name).next().map(|it| it.into_owned())
+}
+
+fn trimmed(pairs: &str, name: &str) -> Option<String> {
     let value = form::values(pairs, name).next()?;
     let value = value.trim();
     (!value.is_empty()).then(|| value.to_owned())

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use filters::accounts::TermsFile;
 use once_cell::sync::OnceCell;
 use tokio::runtime::Handle;
-use tokio::time::timeout;
 
 use super::access::ConsoleAccess;
 use super::capacity::Capacity;
@@ -16,7 +16,8 @@ use super::store_answers::StoreAnswers;
 use crate::app::state::AppState;
 use crate::control::status::ProcessStatus;
 use crate::encryption::SealError;
-use crate::store::{Store, StoreError};
+use crate::models::unknown_names::unknown_names;
+use crate::store::Store;
 
 /// The path of the console.
 pub const PATH: &str = "/console";
@@ -49,6 +50,8 @@ pub struct ConsoleSettings {
     pub is_writable: bool,
     /// Whether the public listener speaks TLS.
     pub is_encrypted: bool,
+    /// The names of the providers of the configuration, also of those that are off.
+    pub providers: Vec<String>,
 }
 
 impl Console {
@@ -95,23 +98,19 @@ impl Console {
         self.settings.load().is_writable
     }
 
-    /// Returns the store. Its queries run within [`Self::on_store`].
-    pub fn store(&self) -> &Store {
-        &self.store
+    /// Returns a warning for each model and provider in the rules of a key that the gateway does not know.
+    pub(super) fn unknown_names(&self, terms: &TermsFile) -> Vec<String> {
+        let settings = self.settings.load();
+        unknown_names(
+            terms,
+            &settings.providers,
+            settings.app.models.planner.catalog(),
+        )
     }
 
-    /// Waits for work on the store, which runs in the background and to its end, whether or not the person waits for it.
-    ///
-    /// Errors: those of the work; it takes longer than [`STORE_TIMEOUT`].
-    pub async fn on_store<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        match timeout(STORE_TIMEOUT, self.background.spawn(work)).await {
-            Ok(Ok(done)) => done,
-            Ok(Err(_)) => Err(StoreError::Database(sqlx::Error::WorkerCrashed)),
-            Err(_) => Err(StoreError::TimedOut),
-        }
+    /// Returns the store. Its queries run within [`Self::with_store`].
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Returns the runtime of the background services.

@@ -33,7 +33,9 @@ pub(super) enum WaitFor {
 pub(super) type LongAnswer<V> = Result<Option<DatedAnswer<V>>, StoreError>;
 
 impl Console {
-    /// Waits for work with the store: see [`Self::on_store`].
+    /// Waits for work with the store, which runs in the background and to its end, whether or not the person waits for it.
+    ///
+    /// Errors: those of the work; it takes longer than [`STORE_TIMEOUT`].
     pub(super) async fn with_store<T, F>(
         &self,
         work: impl FnOnce(Store) -> F,
@@ -42,7 +44,12 @@ impl Console {
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        self.on_store(work(self.store().clone())).await
+        let work = work(self.store().clone());
+        match timeout(STORE_TIMEOUT, self.background().spawn(work)).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => Err(StoreError::Database(sqlx::Error::WorkerCrashed)),
+            Err(_) => Err(StoreError::TimedOut),
+        }
     }
 
     /// Returns what was spent. The answer is kept for a while.

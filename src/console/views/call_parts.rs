@@ -98,7 +98,7 @@ pub(super) fn ended(rfc3339: &str) -> Markup {
 /// An amount, if it is known.
 pub(super) fn cost(cost: Option<Usd>) -> Markup {
     match cost {
-        Some(cost) => html! { (money(&cost.to_string())) },
+        Some(cost) => html! { (money(cost)) },
         None => html! { span.muted { "–" } },
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn cost(cost: Option<Usd>) -> Markup {
 /// The cost of several calls, and how many of them have no price.
 pub(super) fn total_cost(totals: &CallTotals) -> Markup {
     html! {
-        (money(&totals.cost.to_string()))
+        (money(totals.cost))
         @if totals.unpriced > 0 {
             span.muted { " + " (totals.unpriced) " without a price" }
         }

@@ -264,10 +264,7 @@ fn cost_by_part(usage: Option<&KeptUsage>) -> Markup {
     let amounts = usage.map(|usage| &usage.cost_details);
     let row = |(key, name): &(&str, &str)| {
         let amount = amounts?.get(*key)?;
-        Some(vec![
-            html! { (name) },
-            html! { (money(&amount.to_string())) },
-        ])
+        Some(vec![html! { (name) }, html! { (money(amount)) }])
     };
     let rows: Vec<_> = PARTS.iter().filter_map(row).collect();
     table(

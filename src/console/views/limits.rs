@@ -48,9 +48,8 @@ pub(super) async fn show(console: &Console, _request: &ConsoleRequest) -> Consol
 async fn name_organizations(console: &Console, limits: &mut NearLimits) -> bool {
     let all = limits.near.iter().chain(&limits.refused);
     let ids: BTreeSet<String> = all.map(|limit| limit.subject.clone()).collect();
-    let store = console.store().clone();
-    let finding = async move { store.organization_names(&ids).await };
-    let Ok(names) = console.on_store(finding).await else {
+    let finding = console.with_store(|store| async move { store.organization_names(&ids).await });
+    let Ok(names) = finding.await else {
         return false;
     };
     for limit in limits.near.iter_mut().chain(&mut limits.refused) {

@@ -11,6 +11,7 @@ mod audit;
 mod call_parts;
 mod calls;
 mod flags;
+mod forms;
 mod limits;
 mod links;
 mod live;
@@ -18,6 +19,7 @@ mod models;
 mod money;
 mod overview;
 mod playground;
+mod prompts;
 mod sessions;
 mod spend_limits;
 mod spending;
@@ -83,6 +85,17 @@ pub(super) const VIEWS: &[View] = &[
     harmless(view(playground::PATH, "Playground", |console, request| {
         playground::show(console, request).boxed()
     })),
+    view(prompts::PATH, "Prompts", |console, request| {
+        prompts::show(console, request).boxed()
+    }),
+    View {
+        is_in_navigation: false,
+        ..harmless(view(
+            prompts::RENDER,
+            "Render a prompt",
+            |console, request| prompts::render(console, request).boxed(),
+        ))
+    },
     view(audit::PATH, "Audit", |console, request| {
         audit::show(console, request).boxed()
     }),

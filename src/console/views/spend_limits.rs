@@ -4,29 +4,30 @@ use filters::money::limit_use::LimitUse;
 use maud::{Markup, html};
 
 use super::links::link;
-use crate::console::parts::{self, Tone, badge, number, text};
+use crate::console::parts::{TableColumn, Tone, badge, money, number, table, text, time};
 use crate::store::ledger::{LimitHolder, NearLimit};
 
 /// From this share on a limit is nearly used up.
 const NEAR: f64 = 0.8;
+/// The columns of a limit.
+const COLUMNS: [TableColumn; 6] = [
+    text("Limit"),
+    number("Amount"),
+    number("Used"),
+    number("Left"),
+    text("Share"),
+    text("Begins anew"),
+];
 
 /// The limits of one holder.
 pub(super) fn limits(caption: &str, uses: &[LimitUse]) -> Markup {
-    let columns = [
-        text("Limit"),
-        number("Amount"),
-        number("Used"),
-        number("Left"),
-        text("Share"),
-        text("Begins anew"),
-    ];
     let rows = uses.iter().map(|of| {
         let name = html! { (of.name) };
         [vec![name], amounts(of)].concat()
     });
-    parts::table(
+    table(
         caption,
-        &columns,
+        &COLUMNS,
         &rows.collect::<Vec<_>>(),
         "There is no limit.",
     )
@@ -34,28 +35,21 @@ pub(super) fn limits(caption: &str, uses: &[LimitUse]) -> Markup {
 
 /// The limits that are nearest to their end.
 pub(super) fn nearest(caption: &str, limits: &[NearLimit]) -> Markup {
-    let columns = [
-        text("Whose"),
-        text("Organization"),
-        text("Limit"),
-        number("Amount"),
-        number("Used"),
-        number("Left"),
-        text("Share"),
-        text("Begins anew"),
-    ];
+    let columns = [&[text("Whose"), text("Organization")], &COLUMNS[..]].concat();
     let rows = limits.iter().map(|near| {
         let organization = organization_link(&near.organization);
         let holder = match &near.holder {
             LimitHolder::Key { id, label } => key_link(id, label),
-            LimitHolder::Member(name) => html! { "member " (name) },
+            LimitHolder::Member(name) => {
+                html! { "member " (member_link(&near.organization, name)) }
+            }
             LimitHolder::Organization => html! { "the organization" },
         };
         let names = vec![holder, organization, html! { (near.limit.name) }];
         [names, amounts(&near.limit)].concat()
     });
     let rows: Vec<_> = rows.collect();
-    parts::table(
+    table(
         caption,
         &columns,
         &rows,
@@ -76,7 +70,7 @@ pub(super) fn tightest(uses: &[LimitUse]) -> Markup {
 /// The amounts of a limit as cells.
 fn amounts(of: &LimitUse) -> Vec<Markup> {
     let resets = match of.resets_ms {
-        Some(at_ms) => parts::time(at_ms),
+        Some(at_ms) => time(at_ms),
         None => html! { span.muted { "–" } },
     };
     let [limit, used, left] = [of.limit, of.used, of.left()].map(|usd| html! { (money(usd)) });
@@ -98,14 +92,15 @@ fn share(of: &LimitUse) -> Markup {
     }
 }
 
-/// An amount for people.
-pub(super) fn money(usd: filters::money::Usd) -> String {
-    parts::money(&usd.to_string())
-}
-
 /// The way to an organization.
 pub(super) fn organization_link(name: &str) -> Markup {
     html! { a href=(link("/console/money/organization", &[("name", name)])) { (name) } }
+}
+
+/// The way to a member.
+pub(super) fn member_link(organization: &str, name: &str) -> Markup {
+    let pairs = [("name", organization), ("member", name)];
+    html! { a href=(link("/console/money/member", &pairs)) { (name) } }
 }
 
 /// The way to a key.

@@ -217,7 +217,7 @@ pub(super) fn table(
             usage.completion_tokens,
         ]
         .map(|count| html! { (parts::count(count.unsigned_abs())) });
-        let cost = html! { (parts::money(&usage.cost.to_string())) };
+        let cost = html! { (parts::money(usage.cost)) };
         vec![
             name,
             calls,
@@ -267,7 +267,7 @@ pub(super) fn figures(usage: &Usage) -> Markup {
     html! {
         dl.figures {
             (parts::figure("Calls", &count(usage.requests), Some("without those that failed")))
-            (parts::figure("Spend", &html! { (parts::money(&usage.cost.to_string())) }, None))
+            (parts::figure("Spend", &html! { (parts::money(usage.cost)) }, None))
             (parts::figure("Prompt tokens", &count(usage.prompt_tokens), Some(&cached)))
             (parts::figure("Completion tokens", &count(usage.completion_tokens), None))
         }

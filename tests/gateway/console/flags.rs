@@ -450,3 +450,27 @@ fn fetched_datafiles_are_shown_by_the_host_of_their_source_and_unknown_keys_are_
     );
     assert_eq!(source.wait_requests(2).len(), 2, "a look fetches nothing");
 }
+
+#[test]
+fn spaces_around_a_user_id_are_a_part_of_it() {
+    let gateway = gateway("");
+    let mut browser = Browser::new(&gateway);
+    let path = project(&mut browser);
+    let attributes = json!({"country": "DE"});
+    let attributes_text = attributes.to_string();
+    let mut outcomes = std::collections::BTreeSet::new();
+    for number in 0..12 {
+        // Each with two spaces more: another user, perhaps with another variation.
+        let user = format!(" ada{}", "  ".repeat(number));
+        let parameters = [("user", &*user), ("attributes", &*attributes_text)];
+        let page = browser.page(&with(&path, &parameters));
+        assert!(page.contains(&format!("value=\"{user}\"")), "{page}");
+        let body = json!({"userId": user, "userAttributes": attributes});
+        let decided = post(&gateway, "/v1/decide?keys=checkout", &body).json();
+        let variation = decided["variationKey"].as_str().unwrap();
+        let shown = row(&page, "checkout")[1].clone();
+        assert!(shown.ends_with(variation), "{user:?}: {shown} {decided}");
+        outcomes.insert(shown);
+    }
+    assert!(outcomes.len() > 1, "the users differ: {outcomes:?}");
+}

@@ -1,6 +1,7 @@
 //! The console on the operator's listener.
 
 mod access;
+mod account_changes;
 mod audit;
 mod bounds;
 mod browser;
@@ -14,6 +15,7 @@ mod money;
 mod money_changes;
 mod overview;
 mod playground;
+mod prompts;
 
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
@@ -65,6 +67,51 @@ impl<'g> Browser<'g> {
         all.extend(fields);
         self.send(&form(path, &all))
     }
+}
+
+/// The configuration of a console that may change things.
+pub(super) const WRITE: &str = "[admin]\nwrite = true\n";
+
+/// A form of a page, as a browser sends it.
+pub(super) struct OpenForm {
+    pub(super) path: String,
+    pub(super) csrf: String,
+    pub(super) seen: Option<String>,
+    once: Option<String>,
+}
+
+impl OpenForm {
+    /// Opens a page and finds the form that is sent to a path.
+    pub(super) fn open(browser: &mut Browser<'_>, page: &str, path: &str) -> Self {
+        let page = browser.page(page);
+        let start = format!("action=\"{path}?");
+        let from = page
+            .find(&start)
+            .unwrap_or_else(|| panic!("{path}: {page}"));
+        let form = page[from..].split("</form>").next().unwrap();
+        let value = |name: &str| field(form, name).map(|it| plain(&it));
+        let action = form.split('"').nth(1).unwrap();
+        Self {
+            path: plain(action),
+            csrf: value("csrf").unwrap(),
+            seen: value("seen"),
+            once: value("once"),
+        }
+    }
+
+    pub(super) fn send(&self, browser: &mut Browser<'_>, fields: &[(&str, &str)]) -> Answer {
+        let mut all = vec![("csrf", &*self.csrf)];
+        all.extend(self.seen.as_deref().map(|seen| ("seen", seen)));
+        all.extend(self.once.as_deref().map(|once| ("once", once)));
+        all.extend(fields);
+        browser.send(&form(&self.path, &all))
+    }
+}
+
+/// The text of an attribute.
+pub(super) fn plain(text: &str) -> String {
+    let text = text.replace("&quot;", "\"").replace("&lt;", "<");
+    text.replace("&gt;", ">").replace("&amp;", "&")
 }
 
 /// A form without anything else.

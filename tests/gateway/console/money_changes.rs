@@ -5,56 +5,11 @@ use serde_json::json;
 use weirgate::store::{AuditFilter, NewKey};
 
 use super::money::{address, organization};
-use super::{Browser, form};
+use super::{Browser, OpenForm, WRITE, form, plain};
 use crate::models::fronts::chat_completions::reply;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
-use crate::support::client::Answer;
 use crate::support::upstream::Upstream;
-
-const WRITE: &str = "[admin]\nwrite = true\n";
-
-/// A form of a page, as a browser sends it.
-struct OpenForm {
-    path: String,
-    csrf: String,
-    seen: Option<String>,
-    once: Option<String>,
-}
-
-impl OpenForm {
-    /// Opens a page and finds the form that is sent to a path.
-    fn open(browser: &mut Browser<'_>, page: &str, path: &str) -> Self {
-        let page = browser.page(page);
-        let start = format!("action=\"{path}?");
-        let from = page
-            .find(&start)
-            .unwrap_or_else(|| panic!("{path}: {page}"));
-        let form = page[from..].split("</form>").next().unwrap();
-        let value = |name: &str| super::field(form, name).map(|it| plain(&it));
-        let action = form.split('"').nth(1).unwrap();
-        Self {
-            path: plain(action),
-            csrf: value("csrf").unwrap(),
-            seen: value("seen"),
-            once: value("once"),
-        }
-    }
-
-    fn send(&self, browser: &mut Browser<'_>, fields: &[(&str, &str)]) -> Answer {
-        let mut all = vec![("csrf", &*self.csrf)];
-        all.extend(self.seen.as_deref().map(|seen| ("seen", seen)));
-        all.extend(self.once.as_deref().map(|once| ("once", once)));
-        all.extend(fields);
-        browser.send(&form(&self.path, &all))
-    }
-}
-
-/// The text of an attribute.
-fn plain(text: &str) -> String {
-    let text = text.replace("&quot;", "\"").replace("&lt;", "<");
-    text.replace("&gt;", ">").replace("&amp;", "&")
-}
 
 fn key_page(id: &str) -> String {
     address("/console/money/key", &[("id", id)])

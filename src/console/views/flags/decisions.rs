@@ -49,7 +49,8 @@ impl Question {
         Self {
             text: value("q"),
             flag: value("flag"),
-            user: value("user"),
+            // Spaces around a user id are a part of it.
+            user: request.query_as_sent("user"),
             attributes: value("attributes"),
             fetches_segments: request.query("segments").is_some(),
         }

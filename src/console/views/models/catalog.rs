@@ -180,7 +180,7 @@ fn usual(mapping: &Mapping) -> Option<&PriceSet> {
 /// The price of a million tokens.
 fn price(price: Option<Price>) -> Markup {
     match price {
-        Some(price) => html! { (money(&price.times(PRICED_TOKENS).to_string())) },
+        Some(price) => html! { (money(price.times(PRICED_TOKENS))) },
         None => html! { "–" },
     }
 }

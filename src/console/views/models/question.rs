@@ -125,28 +125,46 @@ async fn answer(console: &Console, typed: &Typed) -> Result<PlanAnswer, String> 
         }
         None => Asker::default(),
         Some(organization) => {
-            let store = console.store().clone();
+            check_names(typed)?;
             let (organization, project, key) = (
                 organization.clone(),
                 typed.project.clone(),
                 typed.key.clone(),
             );
-            let finding = async move {
+            let found = console.with_store(|store| async move {
                 let names = AskerNames {
                     organization: &organization,
                     project: project.as_deref().unwrap_or(DEFAULT_PROJECT),
                     key: key.as_deref(),
                 };
                 find_asker(&store, names, Timestamp::now().as_millisecond()).await
-            };
-            let found = console.on_store(finding).await;
-            match found.map_err(|error| error.to_string())? {
+            });
+            match found.await.map_err(|error| error.to_string())? {
                 Ok(asker) => asker,
                 Err(error) => return Ok(PlanAnswer::Refused(error.into())),
             }
         }
     };
     planned(console, request, asker, typed.has_session).await
+}
+
+/// Errors: a name has a control character, which PostgreSQL has in no text.
+fn check_names(typed: &Typed) -> Result<(), String> {
+    let names = [
+        ("organization", &typed.organization),
+        ("project", &typed.project),
+        ("key", &typed.key),
+    ];
+    let has_control = |text: &String| text.chars().any(char::is_control);
+    match names
+        .iter()
+        .find(|(_, text)| text.as_ref().is_some_and(has_control))
+    {
+        Some((name, _)) => Err(format!(
+            "{name} has a control character; accepted is a text without"
+        )),
+        None => Ok(()),
+    }
 }
 
 async fn planned(

@@ -1,13 +1,12 @@
-//! The forms of money: what is typed stays where a change was refused, with the reason beside its field.
+//! The forms of money, and the fields that several of them have.
 
 use filters::accounts::TermsFile;
 use filters::money::{Period, Usd};
 use jiff::Timestamp;
-use maud::{Markup, html};
 
-use crate::console::layout::csrf;
 use crate::console::request::ConsoleRequest;
-use crate::store::StoreError;
+use crate::console::views::forms::{Field, FieldKind, Refusal, lines, text};
+use crate::store::IssuedKey;
 
 /// The forms, by the end of the path that they are sent to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,36 +18,17 @@ pub(super) enum Form {
     RevokeKey,
     AddCredit,
     TakeCredit,
-}
-
-/// Why a form was refused.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) status: u16,
-    /// The name of the field; empty: it is about the whole form.
-    pub(super) field: &'static str,
-    pub(super) message: String,
-}
-
-/// A form that was refused, as it was sent.
-pub(super) struct Typed<'r> {
-    pub(super) form: Form,
-    pub(super) request: &'r ConsoleRequest,
-    pub(super) refusal: Refusal,
-}
-
-/// A field of a form.
-pub(super) struct Field<'f> {
-    pub(super) name: &'static str,
-    pub(super) label: &'static str,
-    pub(super) help: &'static str,
-    /// What it has unless something was typed.
-    pub(super) value: &'f str,
-    pub(super) is_required: bool,
+    SetPlan,
+    SetRegions,
+    SetExport,
+    AddMember,
+    SetBudget,
+    RenameMember,
+    DeleteMember,
 }
 
 impl Form {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 14] = [
         Self::CreateKey,
         Self::UpdateKey,
         Self::DisableKey,
@@ -56,6 +36,13 @@ impl Form {
         Self::RevokeKey,
         Self::AddCredit,
         Self::TakeCredit,
+        Self::SetPlan,
+        Self::SetRegions,
+        Self::SetExport,
+        Self::AddMember,
+        Self::SetBudget,
+        Self::RenameMember,
+        Self::DeleteMember,
     ];
 
     /// Returns the end of its path.
@@ -68,6 +55,13 @@ impl Form {
             Self::RevokeKey => "key/revoke",
             Self::AddCredit => "organization/add-credit",
             Self::TakeCredit => "organization/take-credit",
+            Self::SetPlan => "organization/plan",
+            Self::SetRegions => "organization/regions",
+            Self::SetExport => "organization/export-content",
+            Self::AddMember => "organization/add-member",
+            Self::SetBudget => "member/budget",
+            Self::RenameMember => "member/rename",
+            Self::DeleteMember => "member/delete",
         }
     }
 
@@ -76,94 +70,23 @@ impl Form {
     }
 }
 
-impl Refusal {
-    /// A value that cannot be.
-    pub(super) fn invalid(field: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            status: 422,
-            field,
-            message: message.into(),
-        }
-    }
-}
+/// The name of a field, its label, and its help.
+type FieldWords = (&'static str, &'static str, &'static str);
 
-impl From<StoreError> for Refusal {
-    /// Puts the refusals of the commands beside the fields that they are about.
-    fn from(error: StoreError) -> Self {
-        let (status, field) = match &error {
-            StoreError::InvalidName { .. } => (422, "label"),
-            StoreError::InvalidTerm(term) => (422, term.field),
-            StoreError::NotFound { kind, .. } => (422, *kind),
-            StoreError::Inactive { kind, .. } => (409, *kind),
-            StoreError::PastExpiry => (422, "expires"),
-            StoreError::NoAmount { .. } => (422, "amount"),
-            StoreError::BeyondFree { .. } => (409, "amount"),
-            StoreError::ChangedMeanwhile { .. } | StoreError::Revoked(_) => (409, ""),
-            _ => (503, ""),
-        };
-        Self {
-            status,
-            field,
-            message: error.to_string(),
-        }
-    }
-}
-
-/// A form with its fields. `hidden` are values that no person types.
-pub(super) fn form(
-    (form, action): (Form, &str),
-    request: &ConsoleRequest,
-    typed: Option<&Typed<'_>>,
-    hidden: &[(&str, &str)],
-    fields: &[Field<'_>],
-    button: &Markup,
-) -> Markup {
-    let typed = typed.filter(|typed| typed.form == form);
-    let named = |field: &Field<'_>| typed.is_some_and(|it| it.refusal.field == field.name);
-    let is_told = fields.iter().any(named);
-    html! {
-        form.stacked method="post" action=(action) {
-            (csrf(&request.visitor))
-            @for (name, value) in hidden {
-                input type="hidden" name=(name) value=(value);
-            }
-            @if let Some(typed) = typed.filter(|_| !is_told) {
-                p.notice role="alert" { (typed.refusal.message) }
-            }
-            @for field in fields {
-                (input(form, field, typed))
-            }
-            (button)
-        }
-    }
-}
-
-fn input(form: Form, field: &Field<'_>, typed: Option<&Typed<'_>>) -> Markup {
-    let id = format!("{}-{}", form.as_str().replace('/', "-"), field.name);
-    let (help, problem) = (format!("{id}-help"), format!("{id}-problem"));
-    let refusal = typed.map(|typed| &typed.refusal);
-    let refusal = refusal.filter(|refusal| refusal.field == field.name);
-    let value = match typed {
-        Some(typed) => typed.request.field(field.name).unwrap_or_default(),
-        None => field.value.to_owned(),
-    };
-    let described = match refusal {
-        Some(_) => format!("{problem} {help}"),
-        None => help.clone(),
-    };
-    html! {
-        label for=(id) { (field.label) }
-        input id=(id) name=(field.name) value=(value) required[field.is_required] autocomplete="off" maxlength="400"
-            aria-describedby=(described) aria-invalid=[refusal.map(|_| "true")];
-        @if let Some(refusal) = refusal {
-            p.notice id=(problem) role="alert" { (refusal.message) }
-        }
-        p.muted id=(help) { (field.help) }
-    }
-}
-
+const LABEL: FieldWords = ("label", "Label", "What you call the key. It may be empty.");
+const PROJECT: FieldWords = ("project", "Project", "Empty: the project default.");
+const MEMBER: FieldWords = (
+    "member",
+    "Member",
+    "Who owns it. Empty: the organization alone.",
+);
+const EXPIRES: FieldWords = (
+    "expires",
+    "Expires",
+    "A time such as 2031-01-01T00:00:00Z. Empty: never.",
+);
 /// The fields of limits: of the lifetime, then of each period.
-pub(super) const LIMIT_FIELDS: [(&str, &str, &str); 5] = [
+const LIMITS: [FieldWords; 5] = [
     (
         "limit",
         "Limit, in USD",
@@ -190,9 +113,166 @@ pub(super) const LIMIT_FIELDS: [(&str, &str, &str); 5] = [
         "Of the calendar in UTC. Empty: no limit.",
     ),
 ];
+/// The fields of lists, which have the names of terms.
+const LISTS: [FieldWords; 6] = [
+    (
+        "allow_models",
+        "Models that it may use",
+        "One a line: an id, an alias, or either behind its provider. Empty: all.",
+    ),
+    (
+        "deny_models",
+        "Models that it may not use",
+        "One a line. Empty: none.",
+    ),
+    (
+        "allow_providers",
+        "Providers that may serve it",
+        "One a line. Empty: all.",
+    ),
+    (
+        "deny_providers",
+        "Providers that may not serve it",
+        "One a line. Empty: none.",
+    ),
+    (
+        "allow_ips",
+        "Addresses that it may be used from",
+        "One block a line, such as 203.0.113.0/24. Empty: all.",
+    ),
+    (
+        "deny_ips",
+        "Addresses that it may not be used from",
+        "One block a line. Empty: none.",
+    ),
+];
+const PRICES: [FieldWords; 2] = [
+    (
+        "max_input_price",
+        "Highest input price, in USD",
+        "For a million tokens. Empty: any.",
+    ),
+    (
+        "max_output_price",
+        "Highest output price, in USD",
+        "For a million tokens. Empty: any.",
+    ),
+];
+const DEBUG: FieldWords = (
+    "debug",
+    "May ask why a provider was chosen",
+    "With the header x-weirgate-debug.",
+);
+const SWITCH: &[&str] = &["no", "yes"];
 
-/// Returns the limits of terms, in the order of [`LIMIT_FIELDS`].
-pub(super) fn limits_of(terms: &TermsFile) -> [&str; 5] {
+/// The fields of a key: those that one always sees, and its rules.
+pub(super) struct KeyFields {
+    pub(super) fields: Vec<Field<'static>>,
+    pub(super) rules: Vec<Field<'static>>,
+}
+
+impl KeyFields {
+    /// Returns the fields of a key with what it has, or of a new one.
+    pub(super) fn new(key: Option<&IssuedKey>) -> Self {
+        let terms = key.map(|key| key.terms.clone()).unwrap_or_default();
+        let text = |of: fn(&IssuedKey) -> String| key.map(of).unwrap_or_default();
+        let label = field(LABEL, text(|key| key.label.clone()), FieldKind::Line);
+        let member = text(|key| key.member.clone().unwrap_or_default());
+        let expires = text(|key| time_text(key.expires_at_ms));
+        let mut fields = vec![label];
+        if key.is_none() {
+            fields.push(field(PROJECT, String::new(), FieldKind::Line));
+        }
+        fields.push(field(MEMBER, member, FieldKind::Line));
+        fields.push(field(EXPIRES, expires, FieldKind::Line));
+        let limits = LIMITS.into_iter().zip(limits_of(&terms));
+        fields.extend(limits.map(|(words, usd)| field(words, usd.to_owned(), FieldKind::Line)));
+        let debug = key.is_some_and(|key| key.is_debug);
+        let lists = LISTS.into_iter().zip(lists_of(&terms));
+        let lists = lists.map(|(words, list)| field(words, list.join("\n"), FieldKind::Lines));
+        let prices = [&terms.max_input_price, &terms.max_output_price];
+        let prices = PRICES.into_iter().zip(prices);
+        let prices = prices
+            .map(|(words, price)| field(words, price.clone().unwrap_or_default(), FieldKind::Line));
+        let switch = if debug { "yes" } else { "no" };
+        let debug = field(DEBUG, switch.to_owned(), FieldKind::Choice(SWITCH));
+        Self {
+            fields,
+            rules: lists.chain(prices).chain([debug]).collect(),
+        }
+    }
+}
+
+/// Makes a field.
+pub(super) fn field<'f>(
+    (name, label, help): FieldWords,
+    value: String,
+    kind: FieldKind<'f>,
+) -> Field<'f> {
+    Field {
+        name: name.into(),
+        label: label.into(),
+        help: help.into(),
+        value: value.into(),
+        kind,
+    }
+}
+
+/// Returns the lists of terms, in the order of [`LISTS`].
+fn lists_of(terms: &TermsFile) -> [&[String]; 6] {
+    [
+        &terms.allow_models,
+        &terms.deny_models,
+        &terms.allow_providers,
+        &terms.deny_providers,
+        &terms.allow_ips,
+        &terms.deny_ips,
+    ]
+}
+
+/// Puts the rules of a form into terms. Those that the form lacks stay.
+///
+/// Errors: a text with a control character. What no rule may be is found when the terms are checked.
+pub(super) fn set_rules(request: &ConsoleRequest, terms: &mut TermsFile) -> Result<(), Refusal> {
+    let lists = [
+        &mut terms.allow_models,
+        &mut terms.deny_models,
+        &mut terms.allow_providers,
+        &mut terms.deny_providers,
+        &mut terms.allow_ips,
+        &mut terms.deny_ips,
+    ];
+    let is_sent = |name: &str| request.has_field(name);
+    for ((name, ..), list) in LISTS.into_iter().zip(lists).filter(|(it, _)| is_sent(it.0)) {
+        *list = lines(request, name)?;
+    }
+    let prices = [&mut terms.max_input_price, &mut terms.max_output_price];
+    let prices = PRICES.into_iter().zip(prices);
+    for ((name, ..), price) in prices.filter(|(it, _)| is_sent(it.0)) {
+        *price = text(request, name)?;
+    }
+    Ok(())
+}
+
+/// Reads whether requests may ask why their providers were chosen; `None`: the form does not say.
+pub(super) fn debug(request: &ConsoleRequest) -> Result<Option<bool>, Refusal> {
+    let (name, ..) = DEBUG;
+    match request.field(name).as_deref() {
+        None => Ok(None),
+        Some("yes") => Ok(Some(true)),
+        Some("no") => Ok(Some(false)),
+        Some(word) => {
+            let shown: String = word.chars().take(80).collect();
+            Err(Refusal::invalid(
+                name,
+                format!("{name} is {shown:?}; accepted is yes or no"),
+            ))
+        }
+    }
+}
+
+/// Returns the limits of terms, in the order of [`LIMITS`].
+fn limits_of(terms: &TermsFile) -> [&str; 5] {
     let period = |period: Period| {
         let limit = terms.limit_per.get(period.as_str());
         limit.map_or("", String::as_str)
@@ -209,7 +289,7 @@ pub(super) fn limits_of(terms: &TermsFile) -> [&str; 5] {
 
 /// Puts the limits of a form into terms, whose other parts stay.
 pub(super) fn set_limits(request: &ConsoleRequest, terms: &mut TermsFile) -> Result<(), Refusal> {
-    let [lifetime, periods @ ..] = LIMIT_FIELDS.map(|(name, ..)| name);
+    let [lifetime, periods @ ..] = LIMITS.map(|(name, ..)| name);
     amount(request, lifetime)?;
     terms.limit = request.field(lifetime);
     for (period, name) in Period::ALL.into_iter().zip(periods) {
@@ -246,7 +326,7 @@ pub(super) fn expiry(request: &ConsoleRequest) -> Result<Option<i64>, Refusal> {
 }
 
 /// Writes a time as the field has it.
-pub(super) fn time_text(unix_ms: Option<i64>) -> String {
+fn time_text(unix_ms: Option<i64>) -> String {
     let at = unix_ms.and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
     at.map(|at| at.to_string()).unwrap_or_default()
 }

@@ -7,18 +7,19 @@ use filters::ledger::usage_query::{
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::forms::{Field, Form, LIMIT_FIELDS, Typed, form, limits_of, time_text};
+use super::forms::{Form, KeyFields};
 use super::organization::key_state;
 use super::{PERIODS, refusal};
 use crate::console::Console;
-use crate::console::parts::{self, Plot, PlotSeries, figure, number, text};
+use crate::console::parts::{self, Plot, PlotSeries, figure, money, number, text};
 use crate::console::reply::ConsoleReply;
 use crate::console::request::ConsoleRequest;
+use crate::console::views::forms::{Field, FormContent, Typed, form};
 use crate::console::views::links::{bad_parameter, link, name_of, one_of};
-use crate::console::views::spend_limits::{limits, money, organization_link};
+use crate::console::views::spend_limits::{limits, member_link, organization_link};
 use crate::console::views::spending::{self, LookBack};
 use crate::store::ledger::{PeriodUsage, Usage, UsagePart, UsageScope};
-use crate::store::{IssuedKey, KeyUse, SeenKind, SeenThing, Store, StoreError};
+use crate::store::{KeyUse, SeenKind, SeenThing, Store, StoreError};
 
 /// The page of a key, whose id is a parameter.
 pub(super) const PATH: &str = "/console/money/key";
@@ -57,6 +58,7 @@ pub(super) async fn page(
     match gathered.await {
         Ok(of) => {
             let body = html! {
+                (warnings(&console.unknown_names(&of.of.key.terms)))
                 (render(&of))
                 @if console.is_writable() { (forms(&of, request, typed)) }
             };
@@ -119,7 +121,7 @@ fn render(of: &KeyMoney) -> Markup {
             dt { "Label" } dd { (key.label) }
             dt { "Ends with" } dd { code { (key.last_four) } }
             dt { "Project" } dd { (key.project) }
-            dt { "Member" } dd { (key.member.as_deref().unwrap_or("–")) }
+            dt { "Member" } dd { @match &key.member { Some(member) => (member_link(&of.organization, member)), None => "–" } }
             dt { "Made" } dd { (parts::time(key.created_at_ms)) }
             dt { "Expires" } dd { (time(key.expires_at_ms)) }
             @if key.revoked_at_ms.is_some() { dt { "Revoked" } dd { (time(key.revoked_at_ms)) } }
@@ -140,16 +142,23 @@ fn forms(of: &KeyMoney, request: &ConsoleRequest, typed: Option<&Typed<'_>>) -> 
     let action = |form: Form| link(&format!("{}/{}", super::PATH, form.as_str()), &own);
     let seen = of.seen.to_text();
     let hidden = [("seen", &*seen)];
-    let expires = time_text(key.expires_at_ms);
-    let fields = update_fields(key, &expires);
+    let KeyFields { fields, rules } = KeyFields::new(Some(key));
     let change = |of: Form, fields: &[Field<'_>], button: Markup| {
-        form((of, &action(of)), request, typed, &hidden, fields, &button)
+        let content = FormContent {
+            name: of.as_str(),
+            action: &action(of),
+            hidden: &hidden,
+            fields,
+            more: (of == Form::UpdateKey).then_some(("Rules", &*rules)),
+            button,
+        };
+        form(&content, request, typed)
     };
     html! {
         h2 { "Change" }
         div.columns {
             section {
-                h3 { "Limits and labels" }
+                h3 { "Limits, labels and rules" }
                 (change(Form::UpdateKey, &fields, html! { button type="submit" { "Save" } }))
             }
             section {
@@ -177,39 +186,13 @@ fn forms(of: &KeyMoney, request: &ConsoleRequest, typed: Option<&Typed<'_>>) -> 
     }
 }
 
-/// The fields of what may be changed of a key, with what they have now.
-fn update_fields<'f>(key: &'f IssuedKey, expires: &'f str) -> Vec<Field<'f>> {
-    let texts = [
-        (
-            "label",
-            "Label",
-            "What you call the key. It may be empty.",
-            &*key.label,
-        ),
-        (
-            "member",
-            "Member",
-            "Who owns it. Empty: the organization alone.",
-            key.member.as_deref().unwrap_or_default(),
-        ),
-        (
-            "expires",
-            "Expires",
-            "A time such as 2031-01-01T00:00:00Z. Empty: never.",
-            expires,
-        ),
-    ];
-    let limits = LIMIT_FIELDS.into_iter().zip(limits_of(&key.terms));
-    let limits = limits.map(|((name, label, help), value)| (name, label, help, value));
-    let fields = texts.into_iter().chain(limits);
-    let fields = fields.map(|(name, label, help, value)| Field {
-        name,
-        label,
-        help,
-        value,
-        is_required: false,
-    });
-    fields.collect()
+/// Says which names in the rules of a key have no effect.
+pub(super) fn warnings(warnings: &[String]) -> Markup {
+    html! {
+        @for warning in warnings {
+            p.notice.warning { "A rule has no effect: " (warning) "." }
+        }
+    }
 }
 
 /// The rules of a key beside its limits.
@@ -232,7 +215,7 @@ fn rules(of: &KeyMoney) -> Markup {
             dt { (name) } dd { (list.join(", ")) }
         }
         @for (name, price) in prices {
-            @if let Some(price) = price { dt { (name) } dd { (parts::money(price)) " per million tokens" } }
+            @if let Some(price) = price { dt { (name) } dd { (money(price)) " per million tokens" } }
         }
     }
 }
@@ -252,7 +235,7 @@ fn spend(of: &KeyMoney) -> Markup {
         let [calls, prompt, completion] =
             [usage.requests, usage.prompt_tokens, usage.completion_tokens]
                 .map(|count| html! { (parts::count(count.unsigned_abs())) });
-        let cost = html! { (parts::money(&usage.cost.to_string())) };
+        let cost = html! { (money(usage.cost)) };
         vec![html! { (usage.name) }, calls, prompt, completion, cost]
     });
     let rows: Vec<_> = rows.collect();

@@ -1,10 +1,13 @@
 //! Money: who spends it, on what, and what is left.
 
+mod account_changes;
 mod all;
 mod changes;
 mod forms;
 mod key;
+mod member;
 mod organization;
+mod organization_forms;
 
 use http::Method;
 
@@ -33,6 +36,7 @@ pub(super) async fn show(console: &Console, request: &ConsoleRequest) -> Console
         "" => all::show(console, request).await,
         "organization" => organization::page(console, request, None).await,
         "key" => key::page(console, request, None).await,
+        "member" => member::page(console, request, None).await,
         _ => ConsoleReply::not_found("There is no such page."),
     }
 }

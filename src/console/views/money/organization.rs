@@ -5,21 +5,21 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::all::state;
-use super::forms::{Field, Form, LIMIT_FIELDS, Typed, form};
+use super::organization_forms::{OrganizationSeen, forms};
 use super::{PERIODS, SPEND, refusal};
 use crate::console::Console;
-use crate::console::once;
-use crate::console::parts::{self, Tone, badge, figure, number, text};
+use crate::console::parts::{self, Tone, badge, figure, money, number, text};
 use crate::console::reply::ConsoleReply;
 use crate::console::request::ConsoleRequest;
 use crate::console::store_answers::{LongAnswer, WaitFor};
+use crate::console::views::forms::Typed;
 use crate::console::views::links::{bad_parameter, link, name_of};
-use crate::console::views::spend_limits::{key_link, limits, money, tightest};
+use crate::console::views::spend_limits::{key_link, limits, member_link, tightest};
 use crate::console::views::spending::{self, Look, spender_name};
 use crate::store::ledger::{SpendBy, SpendQuery, Spender, Spending};
 use crate::store::{
-    AccountPage, IssuedKey, KeyFilter, KeyUse, MemberUse, OrganizationUse, Project, SeenKind,
-    SeenThing, Store, StoreError,
+    AccountPage, IssuedKey, KeyFilter, KeyUse, MemberUse, OrganizationUse, Project, Store,
+    StoreError,
 };
 
 /// The page of an organization, whose name is a parameter.
@@ -52,8 +52,8 @@ struct OrganizationMoney {
     members: AccountPage<MemberUse>,
     projects: AccountPage<Project>,
     keys: AccountPage<KeyUse>,
-    /// The credit as the forms have it; `None`: nothing may be changed.
-    seen: Option<SeenThing>,
+    /// What the forms have seen; `None`: nothing may be changed.
+    seen: Option<OrganizationSeen>,
 }
 
 /// The page. `typed` is what was typed into one of its forms that was refused.
@@ -72,7 +72,7 @@ pub(super) async fn page(
     match gather(console, &asked).await {
         Ok(of) => {
             let forms = html! {
-                @if let Some(seen) = &of.seen { (forms(&asked, request, typed, seen)) }
+                @if let Some(seen) = &of.seen { (forms(&of.account.organization, seen, request, typed)) }
             };
             let body = html! { (render(&asked, &of)) (forms) };
             let status = typed.map_or(200, |typed| typed.refusal.status);
@@ -142,6 +142,15 @@ async fn gather(
     asked: &OrganizationQuery,
 ) -> Result<OrganizationMoney, StoreError> {
     let now_ms = Timestamp::now().as_millisecond();
+    let seen = match console.is_writable() {
+        true => {
+            let name = asked.name.clone();
+            // What is shown must not be older than what the forms have seen.
+            let see = |store: Store| async move { OrganizationSeen::read(&store, &name).await };
+            Some(console.with_store(see).await?)
+        }
+        false => None,
+    };
     let (plans, name) = (console.app().models.plans, asked.name.clone());
     let account = console
         .with_store(|store| async move { store.organization_use(&name, &plans, now_ms).await });
@@ -162,14 +171,6 @@ async fn gather(
         };
         store.keys_page(&name, filter, list.page(), now_ms).await
     });
-    let id = account.organization.id.clone();
-    let seen = match console.is_writable() {
-        true => {
-            let see = |store: Store| async move { store.see(SeenKind::Credit, &id).await };
-            Some(console.with_store(see).await?)
-        }
-        false => None,
-    };
     let (spending, members, projects, keys) = tokio::join!(
         console.spending(&query, WaitFor::Page),
         members,
@@ -201,6 +202,12 @@ fn render(asked: &OrganizationQuery, of: &OrganizationMoney) -> Markup {
             (figure("Held by servers", &html! { (money(credit.reserved)) }, Some("part of what is left; they give back what calls do not need")))
             (figure("Used of credit", &html! { (money(credit.used)) }, Some("since the beginning")))
             (figure("Plan", &html! { (organization.plan.as_str()) }, None))
+        }
+        dl.pairs {
+            dt { "Its calls may be computed in" }
+            dd { @match &organization.regions { Some(regions) => (regions.to_string()), None => "all regions" } }
+            dt { "The log export has what is asked and answered" }
+            dd { (if organization.exports_content { "yes" } else { "no" }) }
         }
         @if !of.account.limits.is_empty() {
             h2 { "Plan" }
@@ -248,7 +255,7 @@ fn members(asked: &OrganizationQuery, page: &AccountPage<MemberUse>) -> Markup {
         let limit: Vec<_> = it.limit.into_iter().collect();
         let to_keys = asked.link(&[("member", name), ("project", ""), ("after", "")]);
         vec![
-            html! { (name) },
+            member_link(&asked.name, name),
             html! { (money(month)) },
             html! { (money(it.spent.total)) },
             tightest(&limit),
@@ -314,7 +321,7 @@ fn keys(asked: &OrganizationQuery, page: &AccountPage<KeyUse>) -> Markup {
             key_state(key, now_ms),
             html! { code { (key.last_four) } },
             html! { (key.project) },
-            html! { (key.member.as_deref().unwrap_or("–")) },
+            html! { @match &key.member { Some(member) => (member_link(&asked.name, member)), None => "–" } },
             html! { (money(month)) },
             html! { (money(it.spent.total)) },
             tightest(&it.limits),
@@ -335,76 +342,6 @@ fn keys(asked: &OrganizationQuery, page: &AccountPage<KeyUse>) -> Markup {
         (parts::table("Keys, the newest first", &columns, &rows, "There is no such key."))
         (parts::pager(next.as_deref()))
     }
-}
-
-/// The forms that change the organization.
-fn forms(
-    asked: &OrganizationQuery,
-    request: &ConsoleRequest,
-    typed: Option<&Typed<'_>>,
-    seen: &SeenThing,
-) -> Markup {
-    let own = [("name", &*asked.name)];
-    let action = |form: Form| link(&format!("{}/{}", super::PATH, form.as_str()), &own);
-    let seen = seen.to_text();
-    let hidden = [("seen", &*seen)];
-    let amount = [Field {
-        name: "amount",
-        label: "Amount, in USD",
-        help: "A plain decimal such as 2.50.",
-        value: "",
-        is_required: true,
-    }];
-    let credit = |of: Form, button: Markup| {
-        form((of, &action(of)), request, typed, &hidden, &amount, &button)
-    };
-    let fields = new_key_fields();
-    let made = Form::CreateKey;
-    let (name, mark) = once::mark();
-    let once = [(name, &*mark)];
-    html! {
-        h2 { "Change" }
-        div.columns {
-            section {
-                h3 { "Make a key" }
-                (form((made, &action(made)), request, typed, &once, &fields, &html! { button type="submit" { "Make a key" } }))
-            }
-            section {
-                h3 { "Add credit" }
-                (credit(Form::AddCredit, html! { button type="submit" { "Add credit" } }))
-                h3 { "Take credit back" }
-                p.muted { "What is neither used nor held for calls that run." }
-                (credit(Form::TakeCredit, html! { button.danger type="submit" { "Take credit back" } }))
-            }
-        }
-    }
-}
-
-/// The fields of a new key.
-fn new_key_fields() -> Vec<Field<'static>> {
-    let new_key = [
-        ("label", "Label", "What you call the key. It may be empty."),
-        ("project", "Project", "Empty: the project default."),
-        (
-            "member",
-            "Member",
-            "Who owns it. Empty: the organization alone.",
-        ),
-        (
-            "expires",
-            "Expires",
-            "A time such as 2031-01-01T00:00:00Z. Empty: never.",
-        ),
-    ];
-    let fields = new_key.into_iter().chain(LIMIT_FIELDS);
-    let fields = fields.map(|(name, label, help)| Field {
-        name,
-        label,
-        help,
-        value: "",
-        is_required: false,
-    });
-    fields.collect()
 }
 
 /// A form that searches in one of the lists.

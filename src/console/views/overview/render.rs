@@ -255,7 +255,7 @@ fn health(row: &ProviderRow) -> Markup {
 }
 
 fn prices(span: Option<PriceSpan>) -> String {
-    let per_million = |price: Price| parts::money(&price.times(1_000_000).to_string());
+    let per_million = |price: Price| parts::money(price.times(1_000_000));
     match span {
         None => "–".to_owned(),
         Some(span) if span.least == span.greatest => per_million(span.least),
@@ -297,7 +297,7 @@ fn waiting(live: &Live) -> Markup {
                 @if journal.refused > 0 { ", " (badge(Tone::Bad, &format!("{} refused", count(journal.refused)))) }
             }
             dt { "Running calls" }
-            dd { "may cost at most " (parts::money(&format!("{:.4}", live.waiting.reserved))) ", of credit " (parts::money(&leases.reserved)) }
+            dd { "may cost at most " (parts::money(format!("{:.4}", live.waiting.reserved))) ", of credit " (parts::money(&leases.reserved)) }
             @if let Some(redis) = redis {
                 dt { "Redis" }
                 dd { (badge(if redis == "answers" { Tone::Good } else { Tone::Bad }, redis)) }
