@@ -1,7 +1,9 @@
 // A person looks at every view of the console in Chromium: in the light and in the dark, on a narrow screen and a wide one.
 // Whatever the navigation names is looked at, and the pages of PATHS.
 //
-// Environment: CONSOLE (its address, with a link that signs in), PATHS (more paths, one per line), SERVER (as JSON: the process that
+// Environment: CONSOLE (its address, with a link that signs in), PATHS (more paths, one per line), FORMS (forms that are sent and
+// shown again, one per line as JSON: the path of their page, the beginning of the path they are sent to, their fields, and the status
+// of the answer), SERVER (as JSON: the process that
 // may be killed, how to start it again, and a page to have open meanwhile), CHROMIUM (the program), SCREENSHOTS (a folder). Arguments: the checks to run; without any, all. Run it in the folder that holds node_modules. One line per
 // check on stdout; exit 1 when one failed, 2 for an unknown name.
 
@@ -17,7 +19,7 @@ const require = createRequire(process.cwd() + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-const { CONSOLE, PATHS = "", SERVER, CHROMIUM, SCREENSHOTS } = process.env;
+const { CONSOLE, PATHS = "", FORMS = "", SERVER, CHROMIUM, SCREENSHOTS } = process.env;
 // A build for tests is slower than the one that is installed.
 const SLOWNESS = Number(process.env.SLOWNESS || 1);
 const origin = new URL(CONSOLE).origin;
@@ -31,7 +33,7 @@ async function visit(options, walk) {
   const page = await context.newPage();
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("console", (message) => {
-    if (message.type() === "error" && !/status of 40[134]|ERR_CONNECTION|ERR_INCOMPLETE/.test(message.text())) complaints.push(message.text());
+    if (message.type() === "error" && !/status of 4(0[01349]|22)|ERR_CONNECTION|ERR_INCOMPLETE/.test(message.text())) complaints.push(message.text());
   });
   page.on("dialog", () => complaints.push("a script of a name ran"));
   page.on("request", (request) => {
@@ -52,7 +54,32 @@ async function views(page) {
   return [...links, ...PATHS.split("\n").filter(Boolean)];
 }
 
-const named = (path) => path.replace("/console", "view").replaceAll(/[^a-z0-9]+/gi, "-");
+// Opens the page of a form, and sends it as it would be without the checks of the browser.
+async function send(page, { path, action, fields, status }) {
+  await page.goto(origin + path);
+  const form = page.locator(`form[action^="${action}"]`);
+  const answer = page.waitForResponse((response) => response.request().method() === "POST");
+  await form.evaluate((form, fields) => {
+    for (const [name, value] of Object.entries(fields)) form.elements.namedItem(name).value = value;
+    form.submit();
+  }, fields);
+  assert.equal((await answer).status(), status, action);
+  await page.waitForLoadState("load");
+}
+
+// Looks at the page that is open, which has a name.
+async function look(page, name, { colorScheme, width }) {
+  await page.waitForTimeout(150);
+  await shot(page, `console-${colorScheme}-${width}-${named(name)}`);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(wide <= 0, `${name} is ${wide} pixels too wide at ${width}`);
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ").slice(0, 300)}`);
+  assert.deepEqual(found, [], `${name}, ${colorScheme}, ${width}`);
+}
+
+const named = (path) => path.replace("/console", "view").replaceAll(/[^a-z0-9]+/gi, "-").slice(0, 100);
 const shot = (page, name) => page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 
 await main({
@@ -62,14 +89,11 @@ await main({
         await visit({ colorScheme, viewport: { width, height: 900 } }, async (page) => {
           for (const path of await views(page)) {
             await page.goto(origin + path);
-            await page.waitForTimeout(150);
-            await shot(page, `console-${colorScheme}-${width}-${named(path)}`);
-            const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-            assert.ok(wide <= 0, `${path} is ${wide} pixels too wide at ${width}`);
-            await page.evaluate(axe);
-            const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
-            const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ").slice(0, 300)}`);
-            assert.deepEqual(found, [], `${path}, ${colorScheme}, ${width}`);
+            await look(page, path, { colorScheme, width });
+          }
+          for (const form of FORMS.split("\n").filter(Boolean).map(JSON.parse)) {
+            await send(page, form);
+            await look(page, `sent ${form.action} ${form.status}`, { colorScheme, width });
           }
         });
       }

@@ -5,10 +5,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use serde_json::json;
+use filters::audit::PROGRAM;
+use filters::money::Usd;
+use serde_json::{Value, json};
+use weirgate::store::NewKey;
 
 use super::Browser;
 use super::live::ask_as;
+use super::prompts::put_prompt;
+use crate::models::endpoints::prompt::greeting;
 use crate::models::fronts::chat_completions::{PLAIN, reply};
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
@@ -110,7 +115,107 @@ fn a_person_looks_at_every_view() {
     // The first visit makes the session of this machine.
     Browser::new(&gateway).page("/console");
     let address = format!("http://{}/console", gateway.admin());
-    run(&LOOKS, &address, &[("PATHS", &PATHS.join("\n"))]);
+    let (own, forms) = of_accounts(&gateway);
+    let paths = [&PATHS.map(str::to_owned)[..], &own].concat();
+    let forms: Vec<String> = forms.iter().map(Value::to_string).collect();
+    let env = [("PATHS", &*paths.join("\n")), ("FORMS", &*forms.join("\n"))];
+    run(&LOOKS, &address, &env);
+}
+
+/// Makes accounts with prompts. Returns the pages that have ids in their addresses, and forms that are shown again: most of them
+/// because they are refused.
+fn of_accounts(gateway: &Gateway) -> (Vec<String>, Vec<Value>) {
+    let mut first = greeting();
+    first["messages"][0]["content"] = json!("Answer {{ name }} in a {{tone}} tone.\nBe brief.");
+    let mut second = first.clone();
+    second["model"] = json!("auto");
+    second["messages"][0]["content"] = json!("Answer {{ name }}.\nBe brief.\nSay so.");
+    let prompt = put_prompt(gateway, "support/greeting", &[first, second]);
+    let key = gateway.change(async |store| {
+        let editor = store.by(&PROGRAM);
+        editor.add_member("acme", "ada", 0).await.unwrap();
+        let budget = Usd::parse("250").unwrap();
+        let limited = editor.set_budget("acme", "ada", Some(budget));
+        limited.await.unwrap();
+        let terms =
+            json!({"limit": "5", "allow_models": ["chat", "typo"], "allow_ips": ["10.0.0.0/8"]});
+        let new = NewKey {
+            organization: "acme",
+            label: "with rules",
+            member: Some("ada"),
+            terms: &serde_json::from_value(terms).unwrap(),
+            ..NewKey::default()
+        };
+        editor.create_key(&new, 0).await.unwrap().1.id
+    });
+    let of_key = format!("/console/money/key?id={key}");
+    let of_member = "/console/money/member?name=acme&member=ada";
+    let of_organization = "/console/money/organization?name=acme";
+    let of_prompt = format!("/console/prompts/prompt?id={prompt}");
+    let rendering = format!("/console/prompts/render?id={prompt}&version=1");
+    let form = |path: &str, action: &str, fields: Value, status: u16| json!({"path": path, "action": action, "fields": fields, "status": status});
+    let forms = vec![
+        form(
+            &of_key,
+            "/console/money/key/update",
+            json!({"limit": "much", "deny_ips": "here"}),
+            422,
+        ),
+        form(&of_key, "/console/money/key/revoke", json!({}), 422),
+        form(
+            of_organization,
+            "/console/money/organization/create-key",
+            json!({"expires": "tomorrow"}),
+            422,
+        ),
+        form(
+            of_organization,
+            "/console/money/organization/create-key",
+            json!({"deny_models": "typo"}),
+            200,
+        ),
+        form(
+            of_organization,
+            "/console/money/organization/regions",
+            json!({"regions": "!"}),
+            422,
+        ),
+        form(
+            of_member,
+            "/console/money/member/budget",
+            json!({"budget": "-1"}),
+            422,
+        ),
+        form(of_member, "/console/money/member/delete", json!({}), 422),
+        form(
+            &of_prompt,
+            "/console/prompts/prompt/label",
+            json!({"label": "latest"}),
+            422,
+        ),
+        form(
+            &rendering,
+            "/console/prompts/render",
+            json!({"v-times": "many"}),
+            400,
+        ),
+        form(
+            &rendering,
+            "/console/prompts/render",
+            json!({"v-name": "Ada", "v-tone": "calm", "v-free": "7"}),
+            200,
+        ),
+    ];
+    let paths = vec![
+        "/console/prompts?search=support".to_owned(),
+        format!("/console/prompts/difference?id={prompt}&from=1&to=2"),
+        format!("/console/prompts/difference?id={prompt}&from=1&to=1"),
+        of_member.to_owned(),
+        of_key,
+        of_prompt,
+        rendering,
+    ];
+    (paths, forms)
 }
 
 #[test]
