@@ -127,6 +127,12 @@ table! {
     NoProviderKey "no_provider_key" 400 Operator
         "The project pays with the organization's own provider keys, and none is for a provider of this model."
         "Add one: `weirgate provider-key add`."
+    OwnCredentialUnusable "own_credential_unusable" 400 Client
+        "Beside the API key came a credential that goes to no vendor; the message says what it is and what is accepted."
+        "Send a login or an API key of the vendor that serves the model, or leave it out."
+    VendorMismatch "vendor_mismatch" 400 Client
+        "The caller's own credential is of another vendor than those that may serve the request."
+        "Name a model that this vendor serves itself, or leave the credential out."
     InvalidApiKey "invalid_api_key" 401 Client
         "The key is missing, unknown, disabled, revoked or expired; the message says which."
         "Send a key of this gateway in `Authorization: Bearer` or `x-api-key`."
@@ -136,6 +142,9 @@ table! {
     UnknownTenant "unknown_tenant" 401 Client
         "The credential is of no tenant of the graph."
         "Send the tenant's own credential."
+    OwnCredentialRefused "own_credential_refused" 401 Client
+        "The vendor refuses the caller's own credential. The API key of the gateway is good."
+        "Sign in with the vendor again, or send another of its keys."
     InsufficientCredits "insufficient_credits" 402 Operator
         "The organization's credit does not cover the most that the call may cost."
         "Add credit: `weirgate credit add`. A smaller `max_tokens` reserves less."
@@ -163,6 +172,9 @@ table! {
     RegionNotAllowed "region_not_allowed" 403 Operator
         "Calls of this key stay in regions in which no provider has the model."
         "Use another model, or change `--regions` of the organization or the project."
+    PassthroughNotAllowed "passthrough_not_allowed" 403 Operator
+        "The key may not bring its own credential of this vendor."
+        "`weirgate key update ID --allow-passthrough VENDOR`, or send the API key alone."
     KeyUnreadable "key_unreadable" 403 Operator
         "A newer version has written the settings of the key."
         "Upgrade this process."
@@ -222,6 +234,9 @@ table! {
         "Use `POST`; clients do so by themselves."
     RateLimitExceeded "rate_limit_exceeded" 429 Client
         "Over a limit of requests."
+        "Wait for `Retry-After`."
+    VendorLimitReached "vendor_limit_reached" 429 Client
+        "The vendor's own limit of the caller's credential is reached."
         "Wait for `Retry-After`."
     HeadersTooLarge "headers_too_large" 431 Client
         "The head of the request is too large."

@@ -12,15 +12,16 @@ use http::{HeaderMap, HeaderValue};
 use super::access_token::AccessToken;
 use super::api_key::{ApiKey, KeyHash, Pepper, holds_api_key};
 use super::caller::{AccountsSnapshot, Caller, KeyRow, KeyState, OrganizationStatus};
+use super::passthrough::{has_key_apart, kind_of};
 use crate::fault::{Fault, FaultKind};
 use crate::fault_code::FaultCode;
 use crate::form;
 
 /// The scheme of Basic credentials, with the space after it.
 const BASIC: &[u8] = b"basic ";
-const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+pub(super) const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// The header in which clients of the Gemini API send their key.
-const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+pub(super) const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// The parameter in which they may send it, too.
 const KEY_PARAMETER: &str = "key";
 
@@ -33,6 +34,8 @@ pub enum AuthError {
     OtherScheme,
     /// The key does not have the format of a key, or its checksum does not match.
     Malformed,
+    /// The credential is one of a vendor, and came without an API key beside it.
+    OfVendor,
     /// The key is well formed, but this server never issued it.
     Unknown,
     Revoked,
@@ -47,9 +50,9 @@ pub enum AuthError {
     TokenExpired,
     /// The grant or the client of the access token was revoked.
     TokenRevoked,
-    /// `Authorization` or `x-api-key` came more than once.
+    /// A header that may have the key came more than once.
     Repeated,
-    /// `Authorization` and `x-api-key` name different keys.
+    /// Two headers name different keys.
     Conflicting,
     /// The key is valid, but its organization is held for review.
     OrganizationHeld,
@@ -64,6 +67,7 @@ impl AuthError {
         matches!(
             self,
             Self::Malformed
+                | Self::OfVendor
                 | Self::Unknown
                 | Self::Revoked
                 | Self::Disabled
@@ -86,6 +90,10 @@ impl AuthError {
             Self::Malformed => {
                 "the API key is mistyped: a key is `wg_` and 43 letters and digits, and its checksum must match"
             }
+            Self::OfVendor => {
+                "a provider's own credential came without an API key of this gateway: send the API key in the gateway's \
+                 own header (`x-weirgate-key`, unless its operator names another), or in place of the credential"
+            }
             Self::Unknown => "the API key is not known here",
             Self::Revoked => "the API key was revoked",
             Self::Disabled => "the API key is disabled",
@@ -98,10 +106,11 @@ impl AuthError {
             Self::TokenExpired => "the access token has expired",
             Self::TokenRevoked => "the access token was revoked",
             Self::Repeated => {
-                "`Authorization` or `x-api-key` came more than once: send one key, once"
+                "`Authorization`, `x-api-key` or the gateway's own header came more than once: send one key, once"
             }
             Self::Conflicting => {
-                "`Authorization` and `x-api-key` name different keys: send one, or the same in both"
+                "two of `Authorization`, `x-api-key` and the gateway's own header name different keys: send one, or the \
+                 same in both"
             }
             Self::OrganizationHeld => {
                 "the organization of this API key is held for review: ask its operator"
@@ -139,6 +148,7 @@ impl From<AuthError> for Fault {
             AuthError::Missing
             | AuthError::OtherScheme
             | AuthError::Malformed
+            | AuthError::OfVendor
             | AuthError::Unknown
             | AuthError::Revoked
             | AuthError::Disabled
@@ -147,17 +157,18 @@ impl From<AuthError> for Fault {
     }
 }
 
-/// Returns the caller that the headers name.
+/// Returns the caller that the headers name. `key_header` is the header that only holds API keys.
 ///
 /// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]; a repeated header and two different keys are refused
 /// before a key is checked. Cost: a checksum, one HMAC-SHA256, one map look-up, no allocation.
 pub fn admit(
     headers: &HeaderMap,
+    key_header: &HeaderName,
     accounts: &AccountsSnapshot,
     pepper: &Pepper,
     now_ms: i64,
 ) -> Result<Arc<Caller>, AuthError> {
-    admit_key(credential(headers)?, accounts, pepper, now_ms)
+    admit_key(credential(headers, key_header)?, accounts, pepper, now_ms)
 }
 
 /// Returns the caller of an API key.
@@ -169,7 +180,10 @@ pub fn admit_key(
     pepper: &Pepper,
     now_ms: i64,
 ) -> Result<Arc<Caller>, AuthError> {
-    let key = ApiKey::parse(text).map_err(|_| AuthError::Malformed)?;
+    let key = ApiKey::parse(text).map_err(|_| match kind_of(text) {
+        Ok(_) => AuthError::OfVendor,
+        Err(_) => AuthError::Malformed,
+    })?;
     admit_hash(&pepper.hash(key), accounts, now_ms)
 }
 
@@ -250,10 +264,16 @@ fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
     }
 }
 
-/// Returns the API key or the token that the headers present.
+/// Returns the API key or the token that the headers present. In `key_header` it leaves the others to credentials of vendors.
 ///
 /// Errors: [`AuthError`], if there is none or more than one.
-pub fn credential(headers: &HeaderMap) -> Result<&[u8], AuthError> {
+pub fn credential<'h>(
+    headers: &'h HeaderMap,
+    key_header: &HeaderName,
+) -> Result<&'h [u8], AuthError> {
+    if has_key_apart(headers, key_header) {
+        return credential_apart(headers, key_header);
+    }
     let bearer = single_value(headers, &AUTHORIZATION)?.map(parse_bearer);
     let mut presented = bearer.transpose();
     for name in [&X_API_KEY, &X_GOOG_API_KEY] {
@@ -277,11 +297,36 @@ pub fn credential(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     }
 }
 
+/// Returns the API key or the token in the header that only holds these.
+///
+/// Errors: [`AuthError`], if there are several, or another one in another header.
+fn credential_apart<'h>(
+    headers: &'h HeaderMap,
+    key_header: &HeaderName,
+) -> Result<&'h [u8], AuthError> {
+    let value = single_value(headers, key_header)?.ok_or(AuthError::Missing)?;
+    let key = value.as_bytes().trim_ascii();
+    for name in [&AUTHORIZATION, &X_API_KEY, &X_GOOG_API_KEY] {
+        for value in headers.get_all(name) {
+            let plain = value.as_bytes().trim_ascii();
+            let other = match *name == AUTHORIZATION {
+                true => parse_bearer(value).unwrap_or(plain),
+                false => plain,
+            };
+            if other != key && holds_api_key(other) {
+                return Err(AuthError::Conflicting);
+            }
+        }
+    }
+    Ok(key)
+}
+
 /// Returns the API key that the headers or the query present.
 ///
 /// Errors: [`AuthError`], if there is none or more than one.
 pub fn credential_with_query<'h>(
     headers: &'h HeaderMap,
+    key_header: &HeaderName,
     query: &'h str,
 ) -> Result<Cow<'h, [u8]>, AuthError> {
     let mut values = form::values(query, KEY_PARAMETER);
@@ -290,9 +335,9 @@ pub fn credential_with_query<'h>(
         return Err(AuthError::Repeated);
     }
     let Some(key) = in_query else {
-        return credential(headers).map(Cow::Borrowed);
+        return credential(headers, key_header).map(Cow::Borrowed);
     };
-    match credential(headers) {
+    match credential(headers, key_header) {
         Err(AuthError::Missing) => Ok(match key {
             Cow::Borrowed(key) => Cow::Borrowed(key.as_bytes()),
             Cow::Owned(key) => Cow::Owned(key.into_bytes()),
@@ -315,7 +360,7 @@ fn single_value<'h>(
 }
 
 /// Returns the text after the scheme. Several spaces count as one, because nothing can hide between them.
-fn parse_bearer(value: &HeaderValue) -> Result<&[u8], AuthError> {
+pub(super) fn parse_bearer(value: &HeaderValue) -> Result<&[u8], AuthError> {
     const SCHEME: &[u8] = b"bearer";
     let value = value.as_bytes().trim_ascii();
     if value.is_empty() {

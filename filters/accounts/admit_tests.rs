@@ -10,6 +10,7 @@ use super::super::{KeyState, Mode, OrganizationStatus, Plan};
 use super::*;
 
 const NOW_MS: i64 = 1_800_000_000_000;
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-weirgate-key");
 
 struct House {
     accounts: AccountsSnapshot,
@@ -76,7 +77,7 @@ impl House {
             let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
             headers.append(*name, value);
         }
-        admit(&headers, &self.accounts, &self.pepper, NOW_MS)
+        admit(&headers, &KEY_HEADER, &self.accounts, &self.pepper, NOW_MS)
     }
 
     fn bearer(&self, value: &str) -> Result<Arc<Caller>, AuthError> {
@@ -228,7 +229,13 @@ fn hostile_values_are_malformed() {
     let mut headers = HeaderMap::new();
     headers.insert("x-api-key", HeaderValue::from_bytes(&[0xFF; 46]).unwrap());
     let house = sound();
-    let answer = admit(&headers, &house.accounts, &house.pepper, NOW_MS);
+    let answer = admit(
+        &headers,
+        &KEY_HEADER,
+        &house.accounts,
+        &house.pepper,
+        NOW_MS,
+    );
     assert_eq!(id(answer), Err(AuthError::Malformed));
 }
 
@@ -399,4 +406,53 @@ fn each_refusal_says_what_is_wrong() {
     ] {
         assert!(error.message().contains(words), "{error:?}");
     }
+}
+
+#[test]
+fn the_header_of_its_own_proves_the_caller_and_leaves_the_others_to_vendors() {
+    let bearer = "Bearer sk-ant-oat01-0123456789abcdef".to_owned();
+    for other in [
+        ("authorization", bearer.clone()),
+        ("authorization", "Basic YTpi".to_owned()),
+        ("x-api-key", "sk-ant-api03-0123456789abcdef".to_owned()),
+        ("x-goog-api-key", "anything".to_owned()),
+        ("authorization", format!("bearer {}", text(2))),
+    ] {
+        let answer = sound().admit(&[("x-weirgate-key", text(2)), other]);
+        assert_eq!(id(answer), Ok("key_2".to_owned()));
+    }
+    // An empty one is none, so the others count again.
+    let empty = [
+        ("x-weirgate-key", " ".to_owned()),
+        ("authorization", format!("Bearer {}", text(1))),
+    ];
+    assert_eq!(id(sound().admit(&empty)), Ok("key_1".to_owned()));
+}
+
+#[test]
+fn two_keys_of_the_gateway_conflict_in_any_two_headers() {
+    for other in [
+        ("authorization", format!("Bearer {}", text(1))),
+        ("authorization", text(1)),
+        ("x-api-key", text(1)),
+        ("x-goog-api-key", text(1)),
+    ] {
+        let answer = sound().admit(&[("x-weirgate-key", text(2)), other]);
+        assert_eq!(id(answer), Err(AuthError::Conflicting));
+    }
+    let twice = [("x-weirgate-key", text(1)), ("x-weirgate-key", text(1))];
+    assert_eq!(id(sound().admit(&twice)), Err(AuthError::Repeated));
+}
+
+#[test]
+fn a_credential_of_a_vendor_alone_is_told_from_a_mistyped_key() {
+    let login = "Bearer sk-ant-oat01-0123456789abcdef";
+    assert_eq!(id(sound().bearer(login)), Err(AuthError::OfVendor));
+    assert!(AuthError::OfVendor.is_refused_key());
+    assert!(AuthError::OfVendor.message().contains("x-weirgate-key"));
+    let unknown = "Bearer sk-0123456789abcdef0123456789";
+    assert_eq!(id(sound().bearer(unknown)), Err(AuthError::Malformed));
+    // A vendor's credential does not stand for a key where the key should.
+    let apart = [("x-weirgate-key", "sk-ant-oat01-0123456789abcdef".to_owned())];
+    assert_eq!(id(sound().admit(&apart)), Err(AuthError::OfVendor));
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::api_key::KeyHash;
+use super::passthrough::Vendor;
 use super::regions::AllowedRegions;
 use super::terms::KeyTerms;
 use crate::money::Usd;
@@ -160,6 +161,12 @@ impl Caller {
     pub fn may_be_in(&self, region: Option<&str>) -> bool {
         let mut bounds = self.regions.iter().flatten();
         bounds.all(|allowed| region.is_some_and(|region| allowed.contains(region)))
+    }
+
+    /// Returns whether its requests may bring their own credential of a vendor.
+    pub fn may_pass(&self, vendor: Vendor) -> bool {
+        let terms = self.terms.as_ref();
+        terms.is_some_and(|terms| terms.passthrough.contains(&vendor))
     }
 
     /// Returns whether the key is the one that the first start printed for trying the gateway.

@@ -11,6 +11,7 @@ mod api_key;
 mod budgets_file;
 mod caller;
 mod names;
+mod passthrough;
 mod regions;
 pub mod rules;
 mod terms;
@@ -27,5 +28,6 @@ pub use caller::{
     Mode, OrganizationStatus, Plan, REVOCATION_KEPT_MS, UnknownValue,
 };
 pub use names::{check_account_name, check_tag, parse_tags};
+pub use passthrough::{OwnCredential, OwnCredentialKind, PassthroughError, Vendor, own_credential};
 pub use regions::AllowedRegions;
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::budgets_file::BudgetsFile;
+use super::passthrough::Vendor;
 use super::rules::{KeyRules, Lists};
 use crate::cidr::Cidr;
 use crate::money::allowance::KeyLimits;
@@ -20,6 +21,8 @@ pub struct KeyTerms {
     pub rules: KeyRules,
     /// What its sessions, agents and tags may spend.
     pub budgets: BudgetTerms,
+    /// The vendors whose credentials its requests may bring.
+    pub passthrough: Box<[Vendor]>,
 }
 
 /// The terms of a key as stored. Shape: a JSON object; an absent field sets no limit.
@@ -63,6 +66,9 @@ pub struct TermsFile {
     /// The most that its sessions, agents and tags may spend.
     #[serde(skip_serializing_if = "BudgetsFile::is_empty")]
     pub budgets: BudgetsFile,
+    /// The vendors whose credentials its requests may bring, which then serve them: `anthropic`, `openai`. By default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow_passthrough: Vec<String>,
 }
 
 /// An invalid term.
@@ -90,8 +96,8 @@ impl TermsFile {
 
     /// Checks and converts the terms.
     ///
-    /// Errors: the first invalid term: an amount that is negative or too long, a period, an address block or an empty
-    /// name, or what [`BudgetsFile::check`] refuses.
+    /// Errors: the first invalid term: an amount that is negative or too long, a period, an address block, an empty
+    /// name, a vendor, or what [`BudgetsFile::check`] refuses.
     pub fn check(&self) -> Result<KeyTerms, InvalidTerm> {
         let limits = KeyLimits {
             lifetime: parse_optional("limit", self.limit.as_deref(), Usd::parse)?,
@@ -122,6 +128,7 @@ impl TermsFile {
             limits,
             rules,
             budgets: self.budgets.check()?,
+            passthrough: parse_all("allow_passthrough", &self.allow_passthrough, parse_vendor)?,
         })
     }
 
@@ -165,6 +172,13 @@ fn parse_names(field: &'static str, texts: &[String]) -> Result<Box<[Box<str>]>,
             return Err(format!("{text:?} is no name"));
         }
         Ok(text.into())
+    })
+}
+
+fn parse_vendor(word: &str) -> Result<Vendor, String> {
+    let known = word.parse::<Vendor>();
+    known.map_err(|accepted| {
+        format!("{word:?} is no vendor whose credentials are passed on: {accepted}")
     })
 }
 

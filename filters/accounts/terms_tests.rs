@@ -218,3 +218,15 @@ fn a_refusal_names_its_rule_and_a_problem_its_field() {
     let file: TermsFile = serde_json::from_str(r#"{"limit":"-1"}"#).unwrap();
     assert!(file.check().unwrap_err().to_string().starts_with("limit: "));
 }
+
+#[test]
+fn vendors_are_passed_on_by_name_and_by_default_none_is() {
+    use super::super::Vendor;
+    assert!(terms("{}").passthrough.is_empty());
+    let both = terms(r#"{"allow_passthrough":["anthropic","openai"]}"#);
+    assert_eq!(*both.passthrough, [Vendor::Anthropic, Vendor::OpenAi]);
+    let written: TermsFile = serde_json::from_str(r#"{"allow_passthrough":["claude"]}"#).unwrap();
+    let invalid = written.check().unwrap_err();
+    assert_eq!(invalid.field, "allow_passthrough");
+    assert!(invalid.problem.contains("claude") && invalid.problem.contains("anthropic, openai"));
+}

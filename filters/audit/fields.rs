@@ -133,6 +133,7 @@ impl AuditKind {
                 "allow_ips",
                 "deny_ips",
                 "budgets",
+                "allow_passthrough",
                 "with",
             ],
             Self::ProviderKey => &["provider", "label", "last_four", SECRET],

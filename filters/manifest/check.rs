@@ -249,6 +249,7 @@ pub fn normal_terms(terms: &TermsFile) -> TermsFile {
         &mut normal.deny_providers,
         &mut normal.allow_ips,
         &mut normal.deny_ips,
+        &mut normal.allow_passthrough,
     ] {
         list.sort();
         list.dedup();

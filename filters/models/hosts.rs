@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::host::{Host, HostCredential, HostPlace, PathNames, ServedWire};
+pub use self::host::{Host, HostCredential, HostPlace, PathNames, ServedWire, bearer};
 pub use self::model_list::{ModelList, ModelLists};
 use super::cloud_credentials::Cloud;
 use super::dialects::chat;

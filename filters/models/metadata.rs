@@ -144,10 +144,19 @@ pub struct PriceNotes {
     pub is_off_peak: bool,
     /// The share of all prices that is not billed.
     pub discount: Option<Factor>,
+    /// Whether the cost is what the vendor's API would cost, and nothing is charged, because the caller brought a credential
+    /// of its own.
+    pub is_api_equivalent: bool,
+}
+
+/// Writes that the cost of a call on the caller's own credential is not charged here.
+pub fn write_cost_basis(object: &mut Object<'_>) {
+    object.text("cost_basis", "api_equivalent");
 }
 
 impl PriceNotes {
-    /// Writes the tiers, where one of them is not the usual one, and the hours, where they have prices of their own.
+    /// Writes the tiers, where one of them is not the usual one, the hours, where they have prices of their own, and that the cost
+    /// is not charged, where that is so.
     ///
     /// Source: docs/facts/model-gateway.md 8.1.
     pub fn write(&self, object: &mut Object<'_>) {
@@ -158,6 +167,9 @@ impl PriceNotes {
         }
         if self.is_off_peak {
             object.text("price_period", "off_peak");
+        }
+        if self.is_api_equivalent {
+            write_cost_basis(object);
         }
     }
 }
@@ -308,6 +320,9 @@ pub fn write_usage(settlement: &Settlement, out: &mut Vec<u8>) {
             object.value("cost_details", |out| cost.details.write(out));
         }
         None => object.raw("cost", "null"),
+    }
+    if usage.is_api_equivalent {
+        write_cost_basis(&mut object);
     }
     if usage.estimated {
         object.text("info", "estimated");

@@ -69,6 +69,9 @@ pub struct Usage {
     pub units: UnitCounts,
     /// Whether the gateway estimated, because the provider did not report.
     pub estimated: bool,
+    /// Whether its cost is not charged here, because the caller's own credential served the call.
+    #[serde(skip)]
+    pub is_api_equivalent: bool,
     /// What the report says in no number, until it is estimated.
     #[serde(skip)]
     pub unread: Unread,
@@ -280,6 +283,7 @@ impl Usage {
             web_searches: sum(self.web_searches, other.web_searches),
             units: self.units.plus(other.units),
             estimated: self.estimated || other.estimated,
+            is_api_equivalent: self.is_api_equivalent || other.is_api_equivalent,
             unread: Unread::default(),
             set_aside: sum(self.set_aside, other.set_aside),
         }

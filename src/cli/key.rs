@@ -19,6 +19,7 @@ Examples:
   weirgate key create --org acme --limit 50 --limit-per day=5 --allow-model gpt-5-mini
   weirgate key update key_0190c3a2-… --limit 100 --deny-provider first --clear expires
   weirgate key create --org acme --label agents --session-limit 5 --session-limit 2/hour --grace-calls 3
+  weirgate key update key_0190c3a2-… --allow-passthrough anthropic    its requests may bring a Claude login
   weirgate key create --org acme --label why --debug    answers can say why a provider was chosen
   weirgate key list --org acme --format json
   weirgate key disable key_0190c3a2-…    it answers 401 until `weirgate key enable`

@@ -35,7 +35,7 @@ fn a_key_shows_the_bounds_it_was_made_with() {
     let bounds = [
         "--limit 50 --limit-per day=5 --limit-per month=20.50 --member ada --allow-model a",
         "--allow-model b --deny-provider p --max-input-price 5 --max-output-price 15",
-        "--allow-ip 10.0.0.0/8 --deny-ip 10.1.0.0/16",
+        "--allow-ip 10.0.0.0/8 --deny-ip 10.1.0.0/16 --allow-passthrough anthropic,openai",
     ];
     let bounds = bounds.join(" ");
     let key = desk.key(&bounds.split(' ').collect::<Vec<_>>());
@@ -47,6 +47,7 @@ fn a_key_shows_the_bounds_it_was_made_with() {
     let rules = json!({
         "allow_models": ["a", "b"], "deny_providers": ["p"], "max_input_price": "5",
         "max_output_price": "15", "allow_ips": ["10.0.0.0/8"], "deny_ips": ["10.1.0.0/16"],
+        "allow_passthrough": ["anthropic", "openai"],
     });
     assert_eq!(key["rules"], rules);
     let free = desk.key(&[]);
@@ -131,6 +132,22 @@ fn a_debug_key_is_made_listed_and_becomes_a_usual_one() {
 }
 
 #[test]
+fn a_vendor_whose_credentials_a_key_may_bring_is_added_and_taken_away() {
+    let desk = Desk::with_acme();
+    let key = desk.key(&["--limit", "5"]);
+    let id = key["id"].as_str().unwrap();
+    let rules = || desk.keys()[0]["rules"].clone();
+    assert!(rules().is_null());
+    desk.done(&["key", "update", id, "--allow-passthrough", "anthropic"]);
+    assert_eq!(rules(), json!({"allow_passthrough": ["anthropic"]}));
+    let shown = desk.json(&["key", "show", id]);
+    assert_eq!(shown["rules"], rules());
+    desk.done(&["key", "update", id, "--clear", "passthrough"]);
+    assert!(rules().is_null());
+    assert_eq!(desk.keys()[0]["limit"], "5");
+}
+
+#[test]
 fn a_bound_that_cannot_be_one_is_named_and_nothing_is_made() {
     let desk = Desk::with_acme();
     let bad = [
@@ -146,6 +163,8 @@ fn a_bound_that_cannot_be_one_is_named_and_nothing_is_made() {
         ("--allow-model", ""),
         ("--allow-ip", "10.0.0.1/8"),
         ("--deny-ip", "example.com"),
+        ("--allow-passthrough", "claude"),
+        ("--allow-passthrough", "anthropic,"),
     ];
     for (flag, value) in bad {
         let answer = desk.run(&["key", "create", "--org", "acme", flag, value]);

@@ -56,6 +56,9 @@ pub(super) struct TermArgs {
     /// How many calls a session may make when its limit is used up, to end what it does
     #[arg(long, value_name = "COUNT")]
     grace_calls: Option<u32>,
+    /// A vendor whose own credentials its requests may bring beside it: anthropic, openai
+    #[arg(long, value_name = "VENDOR", value_delimiter = ',')]
+    allow_passthrough: Vec<String>,
 }
 
 /// What `key update --clear` takes away.
@@ -81,6 +84,8 @@ pub(super) enum TermPart {
     Ips,
     /// The limits of sessions, agents and tags
     Budgets,
+    /// That its requests may bring credentials of vendors
+    Passthrough,
 }
 
 impl TermPart {
@@ -112,6 +117,7 @@ impl TermPart {
                 terms.deny_ips.clear();
             }
             Self::Budgets => terms.budgets = BudgetsFile::default(),
+            Self::Passthrough => terms.allow_passthrough.clear(),
         }
     }
 }
@@ -217,6 +223,7 @@ impl TermArgs {
             (&self.deny_ip, &mut terms.deny_ips),
             (&self.session_limit, &mut terms.budgets.session),
             (&self.agent_limit, &mut terms.budgets.agent),
+            (&self.allow_passthrough, &mut terms.allow_passthrough),
         ] {
             if !given.is_empty() {
                 stored.clone_from(given);

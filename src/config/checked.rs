@@ -102,6 +102,8 @@ pub struct Listen {
     pub http2: bool,
     /// The header with the client's address, trusted only from `trusted_proxies`.
     pub client_ip_header: Option<HeaderName>,
+    /// The header that only holds API keys.
+    pub key_header: HeaderName,
     pub trusted_proxies: Vec<Cidr>,
 }
 

@@ -113,6 +113,10 @@ pub(super) struct Listen {
     /// The header that carries the client's address, believed from trusted_proxies alone; empty: the socket's.
     #[schemars(extend("format" = "header-or-empty"))]
     pub client_ip_header: String,
+    /// The header that holds an API key and nothing else. Beside it, the usual headers may have a credential that the client has of
+    /// a vendor itself.
+    #[schemars(extend("format" = "header"))]
+    pub key_header: String,
     /// Blocks of addresses whose client_ip_header is believed.
     #[schemars(extend("items" = {"type": "string", "format": "cidr"}, "uniqueItems" = true))]
     pub trusted_proxies: Vec<String>,
@@ -129,6 +133,7 @@ impl Default for Listen {
             header_timeout_s: 10,
             header_bytes: 32_768,
             client_ip_header: String::new(),
+            key_header: "x-weirgate-key".to_owned(),
             trusted_proxies: Vec::new(),
         }
     }

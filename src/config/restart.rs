@@ -33,6 +33,7 @@ pub const EFFECTS: &[(&str, Effect)] = &[
     ("listen.header_timeout_s", CONNECTIONS),
     ("listen.header_bytes", CONNECTIONS),
     ("listen.client_ip_header", REQUESTS),
+    ("listen.key_header", REQUESTS),
     ("listen.trusted_proxies", REQUESTS),
     ("admin.address", Effect::Reload("a new listener")),
     ("admin.token", REQUESTS),

@@ -50,7 +50,7 @@ impl Rules<'_> {
         let log_export = log_export::check(self, file);
         shared::warn_of_leases(self, file);
         self.check_routing(&file.routing);
-        let listen = listen::check(self, &file.listen);
+        let listen = listen::check(self, file);
         Config {
             mcp: mcp::check(self, &file.mcp, listen.address),
             listen,

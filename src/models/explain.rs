@@ -118,6 +118,7 @@ pub fn plan(
     let context = PlanContext {
         caller: asker.caller.as_ref(),
         byok_providers: &byok_providers,
+        passed: None,
         session: (has_session || request.session.is_some()).then_some(session),
         no_fallback: false,
         explains: true,

@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderName};
 use super::Models;
 use super::exchange::{AnswerTurns, Judge, ModelExchange, PlannedCall, caching, continued};
 use super::experiments::SendImpression;
+use super::passthrough::check_ends_with_request;
 use super::planner::{PlanContext, Resolution};
 use super::providers::ProviderKeys;
 use super::reply_cache::{ReplyLookup, Search};
@@ -285,20 +286,32 @@ impl ModelHandler {
         explains: bool,
     ) -> Result<(Box<ModelExchange>, Option<ReplyLookup>), Fault> {
         let (head, info) = (&incoming.head().headers, incoming.info());
-        let ttl = caching::ttl(info.caller.as_deref(), head).filter(|_| !request.is_kept());
+        let passed = self.models.passed_key(head, info.caller.as_deref())?;
+        if let Some(passed) = &passed {
+            check_ends_with_request(&request, passed.kind)?;
+        }
+        let ttl = caching::ttl(info.caller.as_deref(), head)
+            .filter(|_| !request.is_kept() && passed.is_none());
         let byok_keys = self.models.byok_keys.of_caller(info.caller.as_deref());
         let byok_providers: Vec<&str> =
             byok_keys.iter().flat_map(|keys| keys.providers()).collect();
         let context = PlanContext {
             notes_plan: incoming.is_followed(),
+            passed: passed.as_ref(),
             ..self.context(head, info, &byok_providers, explains)
         };
         let planner = &self.models.planner;
         let resolution = planner.resolve(&request, &context, ttl.is_some())?;
         let search = ttl.and_then(|ttl| self.search(info, &request, &resolution, ttl));
-        let (session, found) = self
-            .find_session_and_reply((head, info), &request, search, explains)
-            .await;
+        // The account of another caller has cached nothing for this one.
+        let (session, found) = match &passed {
+            Some(_) => (None, None),
+            None => {
+                let asked = (head, info);
+                self.find_session_and_reply(asked, &request, search, explains)
+                    .await
+            }
+        };
         let context = PlanContext { session, ..context };
         let byok_keys = byok_keys.as_deref();
         let planned = PlannedCall::new(&self.models, &request, resolution, (&context, byok_keys));
@@ -306,8 +319,9 @@ impl ModelHandler {
             Ok(planned) => return Ok((self.open_call(info, request, planned, &context), found)),
             Err(fault) => fault,
         };
-        // A search between two turns is charged by itself, so a call that may be made twice has none.
-        let call = match request.is_background() {
+        // A search between two turns is charged by itself, so a call that may be made twice has none, and neither has one that is
+        // not charged.
+        let call = match request.is_background() || passed.is_some() {
             true => None,
             false => self.plan_search_loop(info, &request, (&context, byok_keys)),
         };
@@ -373,7 +387,11 @@ impl ModelHandler {
             attempts,
         } = planned;
         let models = Arc::clone(&self.models);
-        let turns = AnswerTurns::new(self.judge(&request));
+        // The judge is paid by the organization, and the vendor judges by itself.
+        let judge = context
+            .passed
+            .map_or_else(|| self.judge(&request), |_| None);
+        let turns = AnswerTurns::new(judge);
         let mut call = ModelExchange::new(models, request, info, &selection, attempts);
         if turns.are_needed() {
             call.set_turns(turns);
@@ -403,6 +421,7 @@ impl ModelHandler {
         PlanContext {
             caller: info.caller.as_deref(),
             byok_providers,
+            passed: None,
             session: None,
             no_fallback: no_fallback(head),
             explains,

@@ -21,6 +21,7 @@ pub mod hedging;
 pub mod jobs;
 pub mod media;
 pub mod metrics;
+pub mod passthrough;
 pub mod planner;
 pub mod prompt_lines;
 pub mod prompts;
@@ -56,6 +57,8 @@ use self::provider_counts::ProviderCounts;
 use self::providers::ByokSnapshot;
 use self::reply_cache::ReplyCache;
 use self::retry_budget::RetryBudget;
+use http::HeaderName;
+
 use self::sessions::Sessions;
 use self::store_snapshots::StoreSnapshots;
 use self::stored_responses::StoredResponses;
@@ -101,6 +104,8 @@ pub struct Models {
     pub prompts_enabled: bool,
     /// The model that judges calls in auto mode of Claude Code.
     judge_model: Option<Arc<str>>,
+    /// The header that only holds API keys, beside which callers may bring credentials of their own.
+    key_header: HeaderName,
     /// The maximum bytes of a chat request, also with its prompt.
     pub max_chat_bytes: usize,
     /// Whether lines of calls are exported, some of them with their content.
@@ -159,6 +164,7 @@ impl Models {
             experiments: None,
             prompts_enabled: config.prompts_enabled,
             judge_model: config.judge_model.clone(),
+            key_header: config.listen.key_header.clone(),
             max_chat_bytes: config.limits.body_bytes.chat,
             is_exported: config.log_export.is_some(),
             media: memories.media,

@@ -29,6 +29,7 @@ use tokio::task::block_in_place;
 
 use crate::config::{Config, ProviderConfig, Routing, provider_names};
 use crate::models::deployment::Deployment;
+use crate::models::passthrough::PassedKey;
 use crate::models::providers::Provider;
 use crate::models::sessions::Session;
 use crate::telemetry::metrics::Metrics;
@@ -63,6 +64,8 @@ pub struct PlanContext<'a> {
     /// The providers for which the caller's organization has BYOK keys.
     pub byok_providers: &'a [&'a str],
     pub session: Option<Session>,
+    /// The credential that the caller has brought. It serves the request alone, at its own vendor.
+    pub passed: Option<&'a PassedKey>,
     /// Whether the client refuses a fallback.
     pub no_fallback: bool,
     /// Whether the client asks why the plan is what it is.
@@ -269,7 +272,7 @@ impl Planner {
     /// Returns the candidates that the caller may use, and the providers at which the caller's BYOK keys are tried
     /// first.
     fn resolve_allowed<'k>(
-        &self,
+        &'k self,
         request: &ModelRequest,
         context: &PlanContext<'_>,
         byok: &'k ProviderSet,
@@ -303,7 +306,7 @@ impl Planner {
     /// Removes the candidates that the caller may not use. Returns the providers at which the caller's BYOK keys are
     /// tried first.
     fn keep_allowed<'k>(
-        &self,
+        &'k self,
         request: &ModelRequest,
         resolved: &mut Resolved,
         context: &PlanContext<'_>,
@@ -316,15 +319,36 @@ impl Planner {
                 allowed::by_regions(resolved, &self.catalog, may_be_in, &caller.named_regions());
             kept.map_err(|fault| self.with_outside(fault, resolved))?;
         }
+        if let Some(passed) = context.passed {
+            allowed::by_vendor(resolved, passed.kind, |it| self.is_at_vendor(it, passed))?;
+        }
         let keyed = match context.caller {
             Some(caller) => {
                 let point = request.price_point(context.now_s);
-                apply_rules(request, resolved, caller, byok, point)?
+                apply_rules(request, resolved, caller, point)?;
+                match caller.mode {
+                    _ if context.passed.is_some() => &self.all_providers,
+                    Mode::Platform => ProviderSet::EMPTY,
+                    Mode::Hybrid => byok,
+                    Mode::Byok => {
+                        let has_key = |it: &Mapping| byok.contains(it.provider_number);
+                        allowed::by_own_keys(resolved, has_key)?;
+                        byok
+                    }
+                }
             }
             None => ProviderSet::EMPTY,
         };
         self.keep_keyed(resolved, context, keyed)?;
         Ok(keyed)
+    }
+
+    /// Returns whether a candidate is asked at the address of the vendor whose credential was brought.
+    pub fn is_at_vendor(&self, candidate: &Candidate, passed: &PassedKey) -> bool {
+        let provider = self.provider(candidate.mapping.provider_number);
+        provider.is_some_and(|provider| {
+            provider.site(candidate.region.as_deref()).vendor == Some(passed.kind.vendor())
+        })
     }
 
     /// Adds the candidates outside the regions of the caller to a fault, as entries of `metadata.routing`.
@@ -367,7 +391,7 @@ impl Planner {
         keyed: &ProviderSet,
     ) -> Result<(), Fault> {
         let mode = context.caller.map(|caller| caller.mode);
-        if mode == Some(Mode::Byok) {
+        if mode == Some(Mode::Byok) || context.passed.is_some() {
             return Ok(());
         }
         allowed::by_platform_keys(resolved, |candidate| {
@@ -408,6 +432,8 @@ impl Planner {
         byok: &ProviderSet,
     ) -> Cow<'_, ProviderSet> {
         match context.caller.map(|caller| caller.mode) {
+            // Its vendor needs no other key, and an error names all that serve the model.
+            _ if context.passed.is_some() => Cow::Borrowed(&self.all_providers),
             None | Some(Mode::Platform) => Cow::Borrowed(&self.platform_providers),
             Some(Mode::Hybrid) => Cow::Owned(self.platform_providers.union(byok)),
             Some(Mode::Byok) => Cow::Borrowed(&self.all_providers),
@@ -464,29 +490,20 @@ fn health(catalog: &Catalog, previous: Option<&Planner>) -> Health {
     previous.health.following(before)
 }
 
-/// Removes the candidates that the caller may not use. Returns the providers at which the caller's BYOK keys are
-/// tried first.
-fn apply_rules<'k>(
+/// Removes the candidates that plan and key forbid.
+fn apply_rules(
     request: &ModelRequest,
     resolved: &mut Resolved,
     caller: &Caller,
-    byok: &'k ProviderSet,
     point: PricePoint,
-) -> Result<&'k ProviderSet, Fault> {
+) -> Result<(), Fault> {
     if caller.plan != Tariff::None {
         allowed::by_plan(request)?;
     }
     if let Some(terms) = &caller.terms {
         allowed::by_rules(resolved, |candidate| is_forbidden(terms, candidate, point))?;
     }
-    match caller.mode {
-        Mode::Platform => Ok(ProviderSet::EMPTY),
-        Mode::Hybrid => Ok(byok),
-        Mode::Byok => {
-            allowed::by_own_keys(resolved, |mapping| byok.contains(mapping.provider_number))?;
-            Ok(byok)
-        }
-    }
+    Ok(())
 }
 
 /// Returns the kind of rule that forbids a candidate, if there is one.

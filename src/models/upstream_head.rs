@@ -1,5 +1,6 @@
 //! Heads of upstream requests: what no request changes is written once.
 
+use filters::accounts::OwnCredentialKind;
 use filters::models::wires::WireHead;
 use filters::trace_context::TRACEPARENT;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -14,6 +15,8 @@ pub struct UpstreamHead {
     /// `None`: the path of the provider is no URI.
     uri: Option<Uri>,
     headers: HeaderMap,
+    /// The header of the provider's keys, which has a place in `headers`.
+    credential: Option<HeaderName>,
     /// Headers of the configuration and the wire, which replace those of a request too.
     has_length: bool,
     has_request_id: bool,
@@ -27,6 +30,8 @@ pub(super) struct OwnHeaders<'a> {
     pub body_bytes: usize,
     pub request_id: &'a HeaderValue,
     pub credential: Option<&'a (HeaderName, HeaderValue)>,
+    /// What the credential is, if the caller has brought it.
+    pub passed: Option<OwnCredentialKind>,
     /// The place in a trace; `None`: the client's own, if it names one.
     pub traceparent: Option<HeaderValue>,
     /// Those that the wire has for this request alone.
@@ -63,7 +68,9 @@ impl UpstreamHead {
         }
         // A request replaces the value, for which its copy of the map has a place then.
         let placeholder = provider.credential_place();
-        if let Some((name, value)) = placeholder.filter(|_| provider.needs_key()) {
+        let placeholder = placeholder.filter(|_| provider.needs_key());
+        let credential = placeholder.as_ref().map(|(name, _)| name.clone());
+        if let Some((name, value)) = placeholder {
             headers.insert(name, value);
         }
         let has = |wanted: HeaderName| theirs.clone().any(|(name, _)| *name == wanted);
@@ -72,6 +79,7 @@ impl UpstreamHead {
             has_length: has(header::CONTENT_LENGTH),
             has_request_id: has(REQUEST_ID),
             headers,
+            credential,
         }
     }
 
@@ -93,6 +101,10 @@ impl UpstreamHead {
             headers.insert(REQUEST_ID, own.request_id.clone());
         }
         if let Some((name, value)) = own.credential {
+            // A token of a login does not stand where the provider's keys do, and no key stands beside it.
+            if let Some(other) = self.credential.as_ref().filter(|it| *it != name) {
+                headers.remove(other);
+            }
             headers.insert(name, value.clone());
         }
         for (name, value) in own.of_wire {
@@ -101,6 +113,9 @@ impl UpstreamHead {
             } else {
                 add_listed(&mut headers, name, value);
             }
+        }
+        if let Some(kind) = own.passed {
+            kind.complete(&mut headers);
         }
         let of_client = || client.headers.get(TRACEPARENT);
         if let Some(parent) = own.traceparent.as_ref().or_else(of_client)

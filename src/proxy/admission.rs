@@ -122,13 +122,14 @@ fn admit(
     let head = session.req_header();
     let accounts = state.accounts.current();
     let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
+    let key_header = &state.settings.key_header;
     if route.access == Access::KeyInQuery {
         let query = head.uri.query().unwrap_or_default();
-        let presented = credential_with_query(&head.headers, query)?;
+        let presented = credential_with_query(&head.headers, key_header, query)?;
         let caller = admit_key(&presented, &accounts, &state.pepper, now_ms)?;
         return Ok((None, caller));
     }
-    let presented = credential(&head.headers)?;
+    let presented = credential(&head.headers, key_header)?;
     if route.access == Access::Key || !AccessTokens::is_token(presented) {
         let caller = admit_key(presented, &accounts, &state.pepper, now_ms)?;
         return Ok((None, caller));

@@ -122,6 +122,8 @@ pub struct ProxySettings {
     pub header_bytes: usize,
     pub writes_access_log: bool,
     pub client_ip: ClientIp,
+    /// The header that only holds API keys.
+    pub key_header: HeaderName,
 }
 
 /// The source of the client's address.
@@ -142,6 +144,7 @@ impl ProxySettings {
                 header: config.listen.client_ip_header.clone(),
                 trusted_proxies: config.listen.trusted_proxies.clone(),
             },
+            key_header: config.listen.key_header.clone(),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use filters::accounts::{AuthError, KeyText, Mode, Plan, admit};
 use filters::audit::PROGRAM;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use tempfile::TempDir;
 
 use super::*;
@@ -21,6 +21,7 @@ use crate::accounts;
 #[expect(unreachable_pub, reason = "the suite under tests/ uses it too")]
 mod postgres;
 
+pub(super) const KEY_HEADER: HeaderName = HeaderName::from_static("x-weirgate-key");
 const NOW_MS: i64 = 1_800_000_000_000;
 
 /// A new store and its folder.
@@ -174,6 +175,12 @@ impl Fixture {
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", HeaderValue::from_str(key.reveal()).unwrap());
         let accounts = self.store.accounts().await.unwrap();
-        admit(&headers, &accounts, self.store.pepper(), NOW_MS)
+        admit(
+            &headers,
+            &KEY_HEADER,
+            &accounts,
+            self.store.pepper(),
+            NOW_MS,
+        )
     }
 }

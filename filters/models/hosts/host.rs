@@ -263,20 +263,31 @@ impl Host {
             HostCredential::Convention => quirks.auth_header.clone(),
             HostCredential::Header(name) => HeaderName::from_static(name),
         };
-        let value = match name == header::AUTHORIZATION {
-            true => Cow::Owned(format!("Bearer {secret}")),
-            false => Cow::Borrowed(secret),
-        };
-        let mut value = HeaderValue::from_str(&value).map_err(|_| {
-            Fault::new(
-                FaultKind::Internal,
-                "the provider's credential is not usable",
-            )
-            .with_detail("a credential holds bytes that cannot stand in a header")
-        })?;
-        value.set_sensitive(true);
-        Ok((name, value))
+        credential_in(name, secret)
     }
+}
+
+/// Returns the header of a bearer token, marked sensitive, so that no log prints it.
+///
+/// Errors: an internal fault where the token cannot stand in a header.
+pub fn bearer(secret: &str) -> Result<(HeaderName, HeaderValue), Fault> {
+    credential_in(header::AUTHORIZATION, secret)
+}
+
+fn credential_in(name: HeaderName, secret: &str) -> Result<(HeaderName, HeaderValue), Fault> {
+    let value = match name == header::AUTHORIZATION {
+        true => Cow::Owned(format!("Bearer {secret}")),
+        false => Cow::Borrowed(secret),
+    };
+    let mut value = HeaderValue::from_str(&value).map_err(|_| {
+        Fault::new(
+            FaultKind::Internal,
+            "the provider's credential is not usable",
+        )
+        .with_detail("a credential holds bytes that cannot stand in a header")
+    })?;
+    value.set_sensitive(true);
+    Ok((name, value))
 }
 
 impl ServedWire {

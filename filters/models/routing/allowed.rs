@@ -6,6 +6,7 @@ use super::capable::Lack;
 use super::catalog::{Catalog, Mapping};
 use super::plan::LeftOut;
 use super::resolve::{Candidate, Resolved};
+use crate::accounts::OwnCredentialKind;
 use crate::fault::{Fault, FaultKind};
 use crate::fault_code::FaultCode;
 use crate::models::dialects::NamedMember;
@@ -110,6 +111,42 @@ pub fn by_own_keys(
         "this project uses its organization's own provider keys alone, and there is none for {served_by}"
     );
     Err(Fault::invalid("model", message).with_code(FaultCode::NoProviderKey))
+}
+
+/// Keeps the candidates that are at the vendor of the caller's own credential, and no others; `is_there` says whether one is. No
+/// reseller, no cloud and no other vendor gets it.
+///
+/// Source: docs/decisions.md 75. Errors: 400 where nothing is left.
+pub fn by_vendor(
+    resolved: &mut Resolved,
+    kind: OwnCredentialKind,
+    is_there: impl Fn(&Candidate) -> bool,
+) -> Result<(), Fault> {
+    let mut elsewhere: Vec<Arc<str>> = Vec::new();
+    let barred = &mut resolved.barred;
+    resolved.candidates.retain(|candidate| {
+        if is_there(candidate) {
+            return true;
+        }
+        elsewhere.push(Arc::clone(&candidate.mapping.provider));
+        barred.push(bar(
+            candidate,
+            "is not at the vendor of the caller's own credential",
+        ));
+        false
+    });
+    if !resolved.candidates.is_empty() {
+        return Ok(());
+    }
+    elsewhere.sort_unstable();
+    elsewhere.dedup();
+    let (what, vendor) = (kind.as_str(), kind.vendor().title());
+    let message = format!(
+        "the request brings {what}, which goes to {vendor}'s own address alone, and the model is served by {} here: name \
+         a model that {vendor} serves itself, or leave the credential out",
+        elsewhere.join(", ")
+    );
+    Err(Fault::invalid("model", message).with_code(FaultCode::VendorMismatch))
 }
 
 /// Removes candidates that are called where the platform has no key, unless the caller has one of its own.

@@ -2,7 +2,7 @@
 use serde_json::{Value, json};
 
 use super::CatalogFile;
-use super::allowed::{by_own_keys, by_plan, by_rules};
+use super::allowed::{by_own_keys, by_plan, by_rules, by_vendor};
 use super::catalog::Catalog;
 use super::health::Health;
 use super::plan::{PlanInputs, WhatExplains, plan};
@@ -10,6 +10,7 @@ use super::providers::ProviderNames;
 use super::resolve::{Resolved, resolve};
 use super::score::Weights;
 use super::wire_limits::WireLimits;
+use crate::accounts::OwnCredentialKind;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::operation::Operation;
@@ -147,4 +148,24 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
     .unwrap();
     let order: Vec<&str> = plan.attempts.iter().map(|c| &*c.mapping.provider).collect();
     assert_eq!(order, ["b", "c"]);
+}
+
+#[test]
+fn a_credential_of_the_caller_goes_to_its_vendor_alone() {
+    let login = OwnCredentialKind::ClaudeLogin;
+    let mut left = resolved("m");
+    by_vendor(&mut left, login, |c| &*c.mapping.provider == "b").unwrap();
+    assert_eq!(providers(&left), ["b"]);
+    let barred: Vec<&str> = left.barred.iter().map(|it| &*it.provider).collect();
+    assert_eq!(barred, ["a", "c"]);
+    for (model, named) in [("m", "a, b, c"), ("c/m", "served by c here")] {
+        let fault = by_vendor(&mut resolved(model), login, |_| false).unwrap_err();
+        assert_eq!(
+            (fault.status(), fault.code()),
+            (400, Some("vendor_mismatch"))
+        );
+        assert_eq!(fault.param.as_deref(), Some("model"));
+        assert!(fault.message.contains(named), "{}", fault.message);
+        assert!(fault.message.contains("Anthropic"), "{}", fault.message);
+    }
 }

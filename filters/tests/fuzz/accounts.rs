@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use filters::accounts::{
     AccountsSnapshot, ApiKey, Caller, KeyRow, KeyState, KeyText, Mode, OrganizationStatus, Pepper,
-    Plan, admit, carries_api_key,
+    Plan, admit, carries_api_key, holds_api_key, own_credential,
 };
+use filters::fault::Fault;
 use filters::money::Usd;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
@@ -13,6 +14,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use crate::choices::Choices;
 use crate::damage;
 use crate::run::run;
+
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-weirgate-key");
 
 fn key(choices: &mut Choices<'_>) -> KeyText {
     let mut entropy = [7; 32];
@@ -67,7 +70,7 @@ fn only_the_key_itself_admits() {
         {
             headers.append(HeaderName::from_static("x-api-key"), value);
         }
-        let admitted = admit(&headers, &accounts, &pepper, 0);
+        let admitted = admit(&headers, &KEY_HEADER, &accounts, &pepper, 0);
         if admitted.is_ok() {
             assert_eq!(damaged.trim_ascii(), key.reveal().as_bytes());
             assert!(scheme.trim().eq_ignore_ascii_case("bearer"), "{headers:?}");
@@ -76,6 +79,57 @@ fn only_the_key_itself_admits() {
             ApiKey::parse(&damaged).is_ok(),
             damaged == key.reveal().as_bytes()
         );
+    });
+}
+
+#[test]
+fn a_credential_of_a_vendor_is_found_or_refused_without_being_told() {
+    run("accounts: credentials of vendors", |choices| {
+        let key = key(choices);
+        let mut headers = HeaderMap::new();
+        headers.insert(KEY_HEADER, HeaderValue::from_str(key.reveal()).unwrap());
+        for name in ["authorization", "x-api-key", "x-goog-api-key"] {
+            if choices.once_in(2) {
+                continue;
+            }
+            let beginning = *choices.pick(&[
+                "sk-ant-oat01-",
+                "sk-ant-api03-",
+                "sk-proj-",
+                "sk-",
+                "eyJ",
+                key.reveal(),
+                "",
+            ]);
+            let scheme = if name == "authorization" {
+                "Bearer "
+            } else {
+                ""
+            };
+            let text = format!("{scheme}{beginning}{}", choices.text());
+            let damaged = damage::bytes(choices, text.into_bytes());
+            if let Ok(value) = HeaderValue::from_bytes(&damaged) {
+                headers.append(HeaderName::from_static(name), value);
+            }
+        }
+        match own_credential(&headers, &KEY_HEADER) {
+            Ok(None) => {}
+            Ok(Some(own)) => {
+                assert!(!holds_api_key(own.text.as_bytes()));
+                assert!(own.text.bytes().all(|byte| byte.is_ascii_graphic()));
+                assert!(own.text.starts_with("sk-"));
+                let is_claude = own.text.starts_with("sk-ant-");
+                assert_eq!(is_claude, own.kind.vendor().as_str() == "anthropic");
+            }
+            Err(error) => {
+                let message = Fault::from(error).message;
+                for value in headers.values() {
+                    let text = value.as_bytes();
+                    let is_long = text.len() > 20;
+                    assert!(!is_long || memchr::memmem::find(message.as_bytes(), text).is_none());
+                }
+            }
+        }
     });
 }
 

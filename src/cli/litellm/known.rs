@@ -472,8 +472,8 @@ pub(super) const GENERAL: &[UntranslatedRow] = &[
     ),
     (
         "litellm_key_header_name",
-        "keys come in Authorization, x-api-key or x-goog-api-key",
-        "let clients send one of these",
+        "keys come in Authorization, x-api-key, x-goog-api-key or the header of listen.key_header",
+        "set listen.key_header in weirgate.toml",
     ),
     (
         "infer_model_from_keys max_response_size_mb proxy_batch_polling_interval \

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use filters::accounts::Vendor;
 use filters::models::cloud_credentials::Cloud;
 use filters::models::cloud_credentials::aws::Environment;
 use filters::models::hosts::ProviderKind;
@@ -25,6 +26,8 @@ pub struct ProviderConfig {
     pub base_urls: Vec<String>,
     /// Whether the base URL is the default of the kind, which the operator did not write.
     pub is_base_url_built_in: bool,
+    /// The vendor that its addresses lead to, if the operator says so; else their hosts tell.
+    pub vendor: Option<Vendor>,
     /// The health checks of its endpoints, if there are any.
     pub health: Option<HealthConfig>,
     /// The keys in the order in which they are tried. The list is empty if the provider needs none or only serves

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use filters::accounts::Vendor;
 use filters::models::cloud_credentials::Cloud;
 use filters::models::hosts::ProviderKind;
 use filters::models::routing::WrittenParameters;
@@ -25,6 +26,10 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
     pub replicas: Vec<String>,
+    /// The vendor that its addresses lead to, where they are not the vendor's own, such as those of a proxy in front of it. Callers'
+    /// own credentials of this vendor go there, so name one only for what leads to it and to nobody else.
+    #[serde(default)]
+    pub vendor: Option<Vendor>,
     /// The path, from the root of a server, that tells whether it is up; without it a connection does.
     #[serde(default)]
     #[schemars(extend("format" = "path"))]

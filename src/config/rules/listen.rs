@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use filters::models::fronts::FRONTS;
 use http::HeaderName;
 
 use super::{Rules, seconds};
@@ -11,7 +12,10 @@ use crate::config::file::{self, File};
 use crate::config::secret;
 
 /// Checks the public listener.
-pub(super) fn check(rules: &mut Rules<'_>, listen: &file::Listen) -> Listen {
+pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Listen {
+    let listen = &file.listen;
+    let decisions = file.decisions.as_ref();
+    let sdk_key_headers = decisions.map_or(&[][..], |it| &it.sdk_key_headers);
     let header = Some(&listen.client_ip_header).filter(|name| !name.is_empty());
     if header.is_some() && listen.trusted_proxies.is_empty() {
         rules.warn(
@@ -29,12 +33,86 @@ pub(super) fn check(rules: &mut Rules<'_>, listen: &file::Listen) -> Listen {
         max_connections_per_ip: listen.max_connections_per_ip,
         http2: listen.http2,
         client_ip_header: header.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()),
+        key_header: check_key_header(rules, listen, sdk_key_headers),
         trusted_proxies: listen
             .trusted_proxies
             .iter()
             .flat_map(|block| block.parse())
             .collect(),
     }
+}
+
+/// The usual name.
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-weirgate-key");
+/// Headers of requests that mean something else to the gateway or on the way to it.
+const TAKEN: [&str; 31] = [
+    "authorization",
+    "proxy-authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "cookie",
+    "host",
+    "accept",
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "connection",
+    "transfer-encoding",
+    "upgrade",
+    "user-agent",
+    "traceparent",
+    "x-request-id",
+    "x-no-cache",
+    "x-no-fallback",
+    "x-weirgate-debug",
+    "x-session-id",
+    "x-session-affinity",
+    "session_id",
+    "session-id",
+    "thread-id",
+    "x-claude-code-session-id",
+    "x-claude-code-agent-id",
+    "x-claude-code-parent-agent-id",
+    "x-codex-parent-thread-id",
+    "x-graph-authorization",
+    "x-weirgate-cache",
+];
+
+/// Checks the header that only holds API keys. It may not be one that is read for something else, or that goes to providers.
+fn check_key_header(
+    rules: &mut Rules<'_>,
+    listen: &file::Listen,
+    sdk_key_headers: &[String],
+) -> HeaderName {
+    let name = listen.key_header.to_ascii_lowercase();
+    let passes = |name: &str| {
+        let mut starts = FRONTS.iter().map(|front| front.row().own_headers);
+        starts.any(|start| !start.is_empty() && name.starts_with(start))
+    };
+    let problem = if TAKEN.contains(&&*name) {
+        Some("is a header that means something else")
+    } else if passes(&name) {
+        Some("begins as headers that go to providers")
+    } else if sdk_key_headers
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(&name))
+    {
+        Some("is the same header as one of decisions.sdk_key_headers")
+    } else if name == listen.client_ip_header.to_ascii_lowercase() {
+        Some("is the same header as listen.client_ip_header")
+    } else {
+        None
+    };
+    if let Some(problem) = problem {
+        let message = format!("{:?} {problem}", listen.key_header);
+        rules.refuse(
+            "listen.key_header",
+            message,
+            "name a header that only holds API keys, such as x-weirgate-key",
+        );
+    }
+    HeaderName::from_bytes(name.as_bytes()).unwrap_or(KEY_HEADER)
 }
 
 /// Finds the files of the certificate, which have to be usable.

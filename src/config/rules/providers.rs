@@ -172,9 +172,11 @@ fn check_provider(
         let message = "keys and prompts would travel unencrypted to another machine";
         rules.warn(&url_place(&key, provider, number), message, "use https");
     }
+    check_vendor(rules, &key, provider, &regions);
     let provider = ProviderConfig {
         name: name.to_owned(),
         kind,
+        vendor: provider.vendor,
         is_base_url_built_in: listed_urls(provider).is_empty() && kind != ProviderKind::Sandbox,
         health: check_health(rules, &key, provider),
         base_urls,
@@ -190,6 +192,21 @@ fn check_provider(
         defaults: to_defaults(rules, &key, kind, provider),
     };
     (provider, missing_key)
+}
+
+/// Refuses to send callers' own credentials to another machine unencrypted.
+fn check_vendor(
+    rules: &mut Rules<'_>,
+    key: &str,
+    provider: &file::ProviderConfig,
+    regions: &[RegionConfig],
+) {
+    let regional = regions.iter().filter_map(|it| it.base_url.as_deref());
+    let mut urls = listed_urls(provider).into_iter().chain(regional);
+    if provider.vendor.is_some() && urls.any(is_unencrypted_and_remote) {
+        let message = "callers' own credentials would travel unencrypted to another machine";
+        rules.refuse(&format!("{key}.vendor"), message, "use https");
+    }
 }
 
 /// The default interval of health checks.

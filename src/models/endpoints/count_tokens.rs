@@ -21,6 +21,7 @@ use crate::cloud_credentials::SourceState;
 use crate::cloud_credentials::authorize::authorize;
 use crate::models::Models;
 use crate::models::deployment::Deployment;
+use crate::models::passthrough::PassedKey;
 use crate::models::planner::PlanContext;
 use crate::models::providers::endpoints::TriedEndpoints;
 use crate::models::providers::{Credential, KeyPool};
@@ -66,7 +67,9 @@ impl Endpoint for CountTokens {
                 estimate,
             } = body::off_worker(request.body.len(), counting)?;
             asked.take_headers(request.headers);
-            let counted = self.ask(&asked, &request).await;
+            let caller = request.caller.map(|caller| &**caller);
+            let passed = self.models.passed_key(request.headers, caller)?;
+            let counted = self.ask(&asked, &request, passed.as_ref()).await;
             let body = json!({ self.api.member: counted.unwrap_or(estimate) });
             Ok(Response::json(body.to_string()))
         })
@@ -75,9 +78,14 @@ impl Endpoint for CountTokens {
 
 impl CountTokens {
     /// Returns what the model's first provider counts, if it counts.
-    async fn ask(&self, asked: &ModelRequest, request: &Request<'_>) -> Option<u64> {
+    async fn ask(
+        &self,
+        asked: &ModelRequest,
+        request: &Request<'_>,
+        passed: Option<&PassedKey>,
+    ) -> Option<u64> {
         let counts = &self.models.provider_counts;
-        let (deployment, keys) = self.find(asked, request)?;
+        let (deployment, keys) = self.find(asked, request, passed)?;
         let name = &deployment.provider.name;
         if counts.rests(name, request.now_ms) {
             return None;
@@ -91,6 +99,8 @@ impl CountTokens {
         let sent = self.write(asked, request, (&deployment, key, counting))?;
         match count(sent, counting).await {
             Ok(tokens) => Some(tokens).filter(|tokens| *tokens > 0),
+            // What the vendor says of one caller's credential is nothing to others.
+            Err(Uncounted::Rests(_)) if passed.is_some() => None,
             Err(Uncounted::Rests(ms)) => {
                 counts.rest(name, request.now_ms + ms);
                 None
@@ -104,6 +114,7 @@ impl CountTokens {
         &self,
         asked: &ModelRequest,
         request: &Request<'_>,
+        passed: Option<&PassedKey>,
     ) -> Option<(Arc<Deployment>, Arc<KeyPool>)> {
         let models = &self.models;
         let caller = request.caller.map(|caller| &**caller);
@@ -112,6 +123,7 @@ impl CountTokens {
         let context = PlanContext {
             caller,
             byok_providers: &byok,
+            passed,
             session: None,
             no_fallback: false,
             explains: false,
@@ -128,6 +140,7 @@ impl CountTokens {
         let own = byok_keys
             .as_ref()
             .and_then(|keys| keys.find(&deployment.provider.name));
+        let own = passed.map(|passed| &passed.keys).or(own);
         let keys = Arc::clone(own.unwrap_or(&deployment.site.keys));
         Some((deployment, keys))
     }
@@ -148,7 +161,7 @@ impl CountTokens {
         let target = Target {
             maker: Maker {
                 states: &states,
-                own_key: key.own_id().map(|id| &**id),
+                own_key: key.own_id(),
                 ..target.maker
             },
             ..target
@@ -167,6 +180,7 @@ impl CountTokens {
             request_id: &HeaderValue::from_static(""),
             traceparent: None,
             credential: deployment.provider.credential(key).ok()?,
+            passed: key.passed,
             of_wire: &codec.headers(asked, &target),
         };
         let (client, ()) = http::Request::new(()).into_parts();

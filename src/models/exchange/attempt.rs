@@ -250,7 +250,7 @@ impl Attempt {
         Some(Target {
             maker: Maker {
                 states: &call.states,
-                own_key: own_key.map(|id| &**id),
+                own_key,
                 ..target.maker
             },
             lower_tool_choice: call.lower_tool_choice,
@@ -327,13 +327,14 @@ impl Attempt {
         let deployment = self.deployment(call)?;
         let key = self.credential(call);
         let own = key.and_then(|key| key.byok.as_ref());
+        let is_own = key.is_some_and(Credential::is_byok);
         Some(AttemptRecord {
             used: Arc::clone(&deployment.used),
             status_code: failure.map_or(200, Failure::status),
             error_type: failure.map_or("none", Failure::error_type),
             succeeded: failure.is_none(),
             api_key_hash: key.and_then(|key| key.fingerprint.clone()),
-            credential_source: if own.is_some() { "byok" } else { "platform" },
+            credential_source: if is_own { "byok" } else { "platform" },
             provider_key: own.map(|own| (Arc::clone(&own.id), Arc::clone(&own.label))),
             owed: None,
             ran: self.times.run(info),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::json::Object;
 use filters::ledger::CallOutcome;
 use filters::models::metadata::AttemptRecord;
@@ -146,7 +147,7 @@ impl ModelExchange {
         }
         let fault = match pending {
             Some(fault) => self.call.explain(fault),
-            None => self.with_routing(self.final_fault()),
+            None => self.with_routing(self.final_fault(self.now_ms(info))),
         };
         let fault = self.call.request.front.explain(fault);
         if self.call.timing.first_content.is_none() && !self.call.log.failures.is_empty() {
@@ -207,7 +208,7 @@ impl ModelExchange {
     }
 
     /// Returns the fault of a call whose attempts have all failed. Source: docs/promises-tests.md; docs/decisions.md 5.
-    fn final_fault(&self) -> Fault {
+    fn final_fault(&self, now_ms: u64) -> Fault {
         let failures = &self.call.log.failures;
         let Some(last) = failures.last() else {
             return Fault::new(
@@ -227,6 +228,9 @@ impl ModelExchange {
             "" => text.to_owned(),
             message => format!("{text}: {message}"),
         };
+        if let Some(fault) = self.fault_of_own_credential(last, now_ms) {
+            return fault;
+        }
         match last.kind {
             FailureKind::Status(status) if !last.is_retryable => {
                 let kind = Failure::refusal(status);
@@ -256,6 +260,46 @@ impl ModelExchange {
                 "every provider is overloaded or unavailable",
             ),
             _ => Fault::new(FaultKind::UpstreamFailed, "every provider failed"),
+        }
+    }
+}
+
+/// The most that clients are told to wait. A vendor may say hours, and clients would wait as long.
+const MAX_WAIT_S: u32 = 60;
+
+impl ModelExchange {
+    /// Returns the fault of a call whose last failure is about the credential that the caller has brought: the vendor refuses it,
+    /// or its limit is used up. Clients sign in anew, or wait, by these statuses. `None`: it is about something else.
+    fn fault_of_own_credential(&self, last: &Failure, now_ms: u64) -> Option<Fault> {
+        let planned = self.running.planned(&self.call)?;
+        let vendor = planned.keys.passed()?.vendor().title();
+        let said = match &*last.message {
+            "" => String::new(),
+            message => format!(": {message}"),
+        };
+        match last.kind {
+            FailureKind::Status(401) => {
+                let message =
+                    format!("{vendor} refuses the credential that came beside the API key{said}");
+                let fault = Fault::new(FaultKind::Unauthenticated, message);
+                Some(fault.with_code(FaultCode::OwnCredentialRefused))
+            }
+            FailureKind::Status(429) => {
+                let message = format!(
+                    "the limit of the caller's own credential at {vendor} is reached{said}"
+                );
+                let fault = Fault::new(FaultKind::RateLimited, message);
+                let fault = fault.with_code(FaultCode::VendorLimitReached);
+                let until_ms = planned.keys.rest_until_ms(planned.deployment.id, now_ms);
+                let wait_s = until_ms.map(|until| until.saturating_sub(now_ms).div_ceil(1000));
+                let wait_s = wait_s.map(|wait_s| u32::try_from(wait_s).unwrap_or(u32::MAX));
+                let wait_s = wait_s.map(|wait_s| wait_s.min(MAX_WAIT_S));
+                Some(match wait_s {
+                    Some(wait_s) => fault.with_retry_after_s(wait_s),
+                    None => fault,
+                })
+            }
+            _ => None,
         }
     }
 }

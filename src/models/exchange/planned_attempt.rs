@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use crate::models::Models;
 use crate::models::deployment::Deployment;
+use crate::models::passthrough::PassedKey;
 use crate::models::planner::{PlanContext, Resolution, Selection};
 use crate::models::providers::{KeyPool, ProviderKeys};
 use crate::proxy::context::RequestInfo;
@@ -47,7 +48,10 @@ impl PlannedCall {
         let planner = &models.planner;
         let selection = planner.plan_attempts(request, resolution, context)?;
         let operation = request.payload.operation();
-        let attempts = list_attempts(models, context.caller, byok_keys, (operation, &selection));
+        let attempts = match context.passed {
+            Some(passed) => list_passed(models, passed, (operation, &selection)),
+            None => list_attempts(models, context.caller, byok_keys, (operation, &selection)),
+        };
         if attempts.is_empty() {
             let message = "the provider has no key for this region";
             let fault = Fault::new(FaultKind::ModelNotFound, message).with_param("model");
@@ -80,6 +84,7 @@ impl PlannedCall {
         let context = PlanContext {
             caller,
             byok_providers: &byok,
+            passed: None,
             session: None,
             no_fallback,
             explains: false,
@@ -140,6 +145,25 @@ impl PlannedAttempt {
         };
         deployment.max_cost(point, &inputs)
     }
+}
+
+/// Returns the attempts with the credential that the caller has brought, at its vendor alone.
+fn list_passed(
+    models: &Models,
+    passed: &PassedKey,
+    (operation, selection): (Operation, &Selection),
+) -> Vec<PlannedAttempt> {
+    let candidates = selection.plan.attempts.iter();
+    let candidates = candidates.filter(|it| models.planner.is_at_vendor(it, passed));
+    let attempts = candidates.filter_map(|candidate| {
+        let deployment = models.planner.deployment(candidate)?;
+        Some(PlannedAttempt {
+            keys: Arc::clone(&passed.keys),
+            codec: deployment.wire.codec(operation)?,
+            deployment,
+        })
+    });
+    attempts.collect()
 }
 
 /// Returns the attempts: with the caller's keys, with the platform's, or first with the former and then with the

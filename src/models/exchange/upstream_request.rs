@@ -295,6 +295,7 @@ impl Attempt {
             request_id: info.id.as_header(),
             traceparent: self.times.traceparent(info),
             credential: self.credential_header(call).ok().flatten(),
+            passed: attempt.keys.passed(),
         };
         let mut head = template.request(&own, client)?;
         if let Some(held) = &self.cursor.held {

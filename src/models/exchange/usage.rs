@@ -41,7 +41,13 @@ impl Attempt {
         is_whole: bool,
         hidden: u64,
     ) -> (Settlement, PriceNotes) {
-        let usage = self.usage(call, is_whole, hidden);
+        let is_api_equivalent = self
+            .planned(call)
+            .is_some_and(|attempt| attempt.keys.passed().is_some());
+        let usage = Usage {
+            is_api_equivalent,
+            ..self.usage(call, is_whole, hidden)
+        };
         let asked = call.price_point;
         let used_tier = self.reader.service_tier().unwrap_or(asked.tier);
         let billed = match used_tier {
@@ -55,6 +61,7 @@ impl Attempt {
             used_tier,
             is_off_peak: prices.is_some_and(|prices| prices.is_off_peak(asked.start_s)),
             discount: prices.and_then(|prices| prices.discount()),
+            is_api_equivalent,
         };
         let search = deployment.map(|deployment| deployment.mapping.search);
         let tokens = BilledTokens {

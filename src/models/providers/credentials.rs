@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use filters::accounts::OwnCredentialKind;
 use filters::fault::Fault;
 use filters::models::wires::{Failure, FailureKind};
 use hmac::{Hmac, KeyInit, Mac};
@@ -20,6 +21,9 @@ const MAX_FAILURES: u32 = 3;
 /// The cool-down of a key after [`MAX_FAILURES`].
 const FAILING_MS: u64 = 30_000;
 
+/// Stands for the account of the caller in state of providers.
+const PASSED_ID: &str = "caller";
+
 /// The keys of one provider that one caller's requests may use.
 #[derive(Default)]
 pub struct KeyPool {
@@ -33,8 +37,10 @@ pub struct Credential {
     pub secret: Option<Secret>,
     /// 16 hex digits that identify the secret without revealing it. Source: docs/decisions.md 3.
     pub fingerprint: Option<Arc<str>>,
-    /// The identity of a BYOK key; `None` for a platform key.
+    /// The identity of a BYOK key; `None` for another one.
     pub byok: Option<ByokKey>,
+    /// What it is, if the caller has brought it with the request.
+    pub passed: Option<OwnCredentialKind>,
     /// How requests carry it, once one has needed that.
     form: OnceLock<Box<CredentialForm>>,
     /// The end of its cool-down, in milliseconds of the monotonic clock.
@@ -108,7 +114,7 @@ impl KeyPool {
     /// Returns the platform key of this secret; `None` is that of a provider that needs no key, or has a source.
     pub(super) fn find_secret(&self, secret: Option<&Secret>) -> Option<&Arc<Credential>> {
         let mut keys = self.credentials.iter();
-        keys.find(|key| key.byok.is_none() && key.secret.as_ref() == secret)
+        keys.find(|key| !key.is_byok() && key.secret.as_ref() == secret)
     }
 
     /// Returns the number of keys.
@@ -126,16 +132,21 @@ impl KeyPool {
         self.credentials.get(index).map(|key| &**key)
     }
 
-    /// Returns whether these are BYOK keys.
+    /// Returns whether the provider bills the organization or the caller for them.
     pub fn is_byok(&self) -> bool {
         let first = self.credentials.first();
-        first.is_some_and(|key| key.byok.is_some())
+        first.is_some_and(|key| key.is_byok())
+    }
+
+    /// Returns what the caller has brought with the request; `None`: these are keys that are stored.
+    pub fn passed(&self) -> Option<OwnCredentialKind> {
+        self.credentials.first().and_then(|key| key.passed)
     }
 
     /// Returns the platform key with this fingerprint; `None` is that of a provider that needs no key.
     pub fn find(&self, fingerprint: Option<&str>) -> Option<&Arc<Credential>> {
         let mut keys = self.credentials.iter();
-        keys.find(|key| key.byok.is_none() && key.fingerprint.as_deref() == fingerprint)
+        keys.find(|key| !key.is_byok() && key.fingerprint.as_deref() == fingerprint)
     }
 
     /// Returns the BYOK key of this id.
@@ -178,9 +189,15 @@ impl KeyPool {
 }
 
 impl Credential {
-    /// Returns the id of a BYOK key; `None` for a platform key.
-    pub fn own_id(&self) -> Option<&Arc<str>> {
-        self.byok.as_ref().map(|own| &own.id)
+    /// Returns whether it is not the platform's: the provider bills another one for it.
+    pub fn is_byok(&self) -> bool {
+        self.byok.is_some() || self.passed.is_some()
+    }
+
+    /// Returns what tells the accounts apart that state of providers belongs to; `None` for a platform key.
+    pub fn own_id(&self) -> Option<&str> {
+        let passed = self.passed.map(|_| PASSED_ID);
+        self.byok.as_ref().map(|own| &*own.id).or(passed)
     }
 
     /// Returns the credential of a provider that needs none.
@@ -189,6 +206,7 @@ impl Credential {
             secret: None,
             fingerprint: None,
             byok: None,
+            passed: None,
             form: OnceLock::new(),
             cool_until_ms: AtomicU64::new(0),
             failures_in_a_row: AtomicU32::new(0),
@@ -206,6 +224,7 @@ impl Credential {
             secret: self.secret.clone(),
             fingerprint: self.fingerprint.clone(),
             byok: self.byok.clone(),
+            passed: self.passed,
             ..source.map_or_else(Self::none, |(form, source)| Self::from_source(source, form))
         }
     }
@@ -224,6 +243,15 @@ impl Credential {
             form = form.next.get_or_init(|| CredentialForm::new(id));
         }
         form
+    }
+
+    /// Creates the credential that a caller has brought with a request. It has no fingerprint, because nothing of it is shown.
+    pub fn passed(secret: Secret, kind: OwnCredentialKind) -> Self {
+        Self {
+            secret: Some(secret),
+            passed: Some(kind),
+            ..Self::none()
+        }
     }
 
     /// Creates a credential with its fingerprint under this key; `byok` identifies a BYOK key.

@@ -7,10 +7,11 @@ mod inherited;
 
 use std::sync::Arc;
 
+use filters::accounts::Vendor;
 use filters::fault::Fault;
 use filters::models::cloud_credentials::Cloud;
 use filters::models::cloud_credentials::sigv4::SigningScope;
-use filters::models::hosts::{Host, PathNames, ProviderKind};
+use filters::models::hosts::{Host, PathNames, ProviderKind, bearer};
 use filters::models::operation::Operation;
 use filters::models::routing::catalog::Mapping;
 use filters::models::routing::wire_limits::WireLimits;
@@ -68,6 +69,8 @@ pub struct Site {
     pub signing: Option<SigningScope>,
     /// Whether the address stands for one region, so that requests need not name it.
     pub is_regional: bool,
+    /// The vendor to which all its addresses lead; `None`: they are of another party.
+    pub vendor: Option<Vendor>,
 }
 
 /// Where a site is.
@@ -75,6 +78,8 @@ struct BaseUrls<'a> {
     /// Of each endpoint; all have the same path.
     all: &'a [String],
     reach: Reach,
+    /// The vendor to which they lead, if the operator says so.
+    vendor: Option<Vendor>,
     health: Option<&'a config::HealthConfig>,
 }
 
@@ -117,6 +122,9 @@ impl Site {
             keys,
             signing: None,
             is_regional: false,
+            vendor: urls
+                .vendor
+                .or_else(|| Vendor::of_urls(urls.all.iter().map(String::as_str))),
         })
     }
 
@@ -140,6 +148,7 @@ impl Site {
                 let urls = BaseUrls {
                     all: std::slice::from_ref(url),
                     reach: Reach::Anywhere,
+                    vendor: provider.vendor,
                     health: None,
                 };
                 let site = Self::new(&owner, &urls, basis.timeouts, (keys, previous))?;
@@ -155,6 +164,7 @@ impl Site {
                 keys,
                 signing: signing_scope(provider, Some(&region.name)),
                 is_regional: false,
+                vendor: home.vendor,
             }),
         }
     }
@@ -204,6 +214,7 @@ impl Provider {
                 true => Reach::Public,
                 false => Reach::Anywhere,
             },
+            vendor: provider.vendor,
             health: provider.health.as_ref(),
         };
         let keys = Arc::new(KeyPool::new(keys));
@@ -309,8 +320,9 @@ impl Provider {
         if self.source(key).is_some() {
             return Ok(None);
         }
-        key.header(self.form, |secret| {
-            self.host.credential(secret, &self.quirks)
+        key.header(self.form, |secret| match key.passed {
+            Some(kind) if kind.is_token() => bearer(secret),
+            _ => self.host.credential(secret, &self.quirks),
         })
     }
 

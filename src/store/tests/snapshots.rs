@@ -294,7 +294,13 @@ pub(super) fn admitted(
 ) -> Result<Arc<filters::accounts::Caller>, AuthError> {
     let mut headers = HeaderMap::new();
     headers.insert("x-api-key", HeaderValue::from_str(key.reveal()).unwrap());
-    admit(&headers, &accounts.current(), store.pepper(), NOW_MS)
+    admit(
+        &headers,
+        &KEY_HEADER,
+        &accounts.current(),
+        store.pepper(),
+        NOW_MS,
+    )
 }
 
 async fn a_change_of_what_keys_share_reaches_their_callers(fixture: Fixture) {

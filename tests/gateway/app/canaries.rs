@@ -93,6 +93,8 @@ const PROVIDER_KEYS: [(&str, &str); 3] = [
     ),
     ("THIRD_KEY", "third, with space"),
 ];
+/// A credential that a caller has of a vendor itself.
+const OWN_KEY: &str = "sk-proj-0wn-canary-of-a-caller-0123456789";
 const BYOK_KEY: &str = "0wn-byok/canary+7";
 const PEPPER: &str = "pepper-canary-pepper-canary-0123";
 const ADMIN_TOKEN: &str = "admin-token-canary-0123456789abcdef";
@@ -156,6 +158,9 @@ fn cage(parrot: &Upstream, service: &Upstream, redis: &str) -> Cage {
             "[providers.p{at}]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = [{{ env = \"{name}\" }}]\n",
             parrot.url()
         );
+        if at == 0 {
+            toml += "vendor = \"openai\"\n";
+        }
     }
     toml += &format!(
         "[decisions]\ntoken_keys = [{{ env = \"TOKEN_KEY\" }}]\n\
@@ -320,6 +325,46 @@ fn provoke(server: &Server, key: &str, hook: &str) -> String {
     back
 }
 
+/// Requests that bring the caller's own credential beside the key, where it serves them and where it is refused; returns all that
+/// comes back.
+fn bring(server: &Server, key: &str) -> String {
+    let mut back = String::new();
+    let mut send = |request: &Ask| {
+        let answer = ask(server.address, request);
+        back += &format!("{} {:?} {}\n", answer.status(), answer.head, answer.text());
+    };
+    for (model, header, scheme) in [
+        ("m0", "authorization", "Bearer "),
+        ("m0", "x-api-key", ""),
+        ("m1", "authorization", "Bearer "),
+        ("m0", "authorization", "Basic "),
+        ("m0", "authorization", "Bearer x-"),
+    ] {
+        for seed in 0..11 {
+            let body = json!({"model": model, "stream": seed % 2 == 0 && seed != 0, "seed": seed,
+                "messages": [{"role": "user", "content": PROMPT}]});
+            let call = Ask::post("/v1/chat/completions", body.to_string())
+                .header("x-weirgate-key", key)
+                .header(header, &format!("{scheme}{OWN_KEY}"));
+            send(&call);
+        }
+    }
+    send(&Ask::get("/v1/models").key(OWN_KEY));
+    send(&Ask::get("/v1/models").header("x-weirgate-key", OWN_KEY));
+    back
+}
+
+/// Asserts that the parrot was asked with each key that it may be asked with.
+fn assert_used(parrot: &Upstream) {
+    let held = parrot.requests();
+    let used: Vec<String> = held.iter().map(|request| quoted(request).0).collect();
+    let stored = PROVIDER_KEYS.map(|(_, key)| key);
+    for key in stored.into_iter().chain([BYOK_KEY, OWN_KEY]) {
+        let is_used = used.iter().any(|used| used == key);
+        assert!(is_used, "{key} was not used: {used:?}");
+    }
+}
+
 fn wait_for_callback(service: &Upstream) {
     until("the callback is told", || {
         let told = service.requests();
@@ -332,7 +377,8 @@ fn wait_for_callback(service: &Upstream) {
 fn make_key(cage: &Cage) -> String {
     cage.run(&["org", "create", "acme"], "");
     cage.run(&["credit", "add", "--org", "acme", "10"], "");
-    let made = cage.run(&["key", "create", "--org", "acme"], "");
+    let made = ["key", "create", "--org=acme", "--allow-passthrough=openai"];
+    let made = cage.run(&made, "");
     let mut lines = made.lines();
     let key = lines.find(|line| line.starts_with("wg_"));
     key.expect("a key").to_owned()
@@ -438,6 +484,7 @@ fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
     let server = Server::start_logging(cage.folder.path(), &cage.env(), &log);
     let hook = format!("{}/hook", service.url());
     let mut back = provoke(&server, &key, &hook);
+    back += &bring(&server, &key);
     let issued = issue(&server, &key);
     back += &misuse(&server, &issued);
     wait_for_callback(&service);
@@ -445,18 +492,7 @@ fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
         back.contains("[removed]"),
         "the provider quotes its key: {back}"
     );
-    let held = parrot.requests();
-    let used: Vec<String> = held.iter().map(|request| quoted(request).0).collect();
-    for (_, key) in PROVIDER_KEYS {
-        assert!(
-            used.iter().any(|used| used == key),
-            "{key} was not used: {used:?}"
-        );
-    }
-    assert!(
-        used.iter().any(|used| used == BYOK_KEY),
-        "the BYOK key was not used"
-    );
+    assert_used(&parrot);
     server.stop();
     let log = std::fs::read_to_string(&log).unwrap();
     assert!(
@@ -467,6 +503,7 @@ fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
         Canary("API key", key.clone()),
         Canary("start of the API key", key[..20].to_owned()),
         Canary("BYOK key", BYOK_KEY.to_owned()),
+        Canary("caller's own credential", OWN_KEY.to_owned()),
         Canary("pepper", PEPPER.to_owned()),
         Canary("admin token", ADMIN_TOKEN.to_owned()),
         Canary("token key", TOKEN_KEY.to_owned()),

@@ -7,6 +7,7 @@ pub mod exchange;
 mod experiments;
 pub mod fronts;
 mod media;
+mod passthrough;
 mod providers;
 mod reply_cache;
 mod retry_budget;

@@ -144,6 +144,7 @@ const USAGE: Usage = Usage {
     web_searches: 0,
     units: crate::money::UnitCounts::ZERO,
     estimated: false,
+    is_api_equivalent: false,
     unread: crate::models::usage::Unread {
         prompt: false,
         completion: false,

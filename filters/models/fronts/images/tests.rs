@@ -334,6 +334,7 @@ const USAGE: Usage = Usage {
     web_searches: 0,
     units: UnitCounts::ZERO,
     estimated: false,
+    is_api_equivalent: false,
     unread: Unread {
         prompt: false,
         completion: false,

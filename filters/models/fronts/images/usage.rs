@@ -1,6 +1,7 @@
 //! `usage` of a response. Source: docs/model-gateway.md 2.7.
 
 use crate::json::Object;
+use crate::models::metadata::write_cost_basis;
 use crate::models::usage::Settlement;
 
 /// About how many bytes [`write_usage`] writes.
@@ -37,6 +38,9 @@ pub(super) fn write_usage(settlement: &Settlement, out: &mut Vec<u8>) {
             object.value("cost_details", |out| cost.details.write(out));
         }
         None => object.raw("cost", "null"),
+    }
+    if usage.is_api_equivalent {
+        write_cost_basis(&mut object);
     }
     if usage.estimated {
         object.text("info", "estimated");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use filters::accounts::{ApiKey, carries_api_key, holds_api_key};
+use filters::accounts::{ApiKey, carries_api_key, holds_api_key, own_credential};
 use filters::auth::jwks::{KeySet, read_key_id};
 use filters::cidr::Cidr;
 use filters::decisions::borrowed_object::BorrowedObject;
@@ -312,6 +312,16 @@ pub fn heads() -> Vec<Reader> {
                 let (mut head, ()) = request.into_parts();
                 head.headers = header(AUTHORIZATION, line);
                 let _ = carries_api_key(&head);
+            },
+        ),
+        Reader::new(
+            "credentials of vendors",
+            |_| b"Bearer sk-ant-oat01-0123456789".to_vec(),
+            move |line| {
+                let mut headers = header(AUTHORIZATION, line);
+                let key = HeaderName::from_static("x-weirgate-key");
+                headers.insert(key.clone(), HeaderValue::from_static("wg_0"));
+                let _ = own_credential(&headers, &key).is_ok();
             },
         ),
         Reader::new(

@@ -205,6 +205,7 @@ fn rules(of: &KeyMoney) -> Markup {
         ("Providers denied", &terms.deny_providers),
         ("Addresses allowed", &terms.allow_ips),
         ("Addresses denied", &terms.deny_ips),
+        ("May bring credentials of", &terms.allow_passthrough),
     ];
     let prices = [
         ("Highest input price", &terms.max_input_price),
