@@ -10,7 +10,7 @@ use crate::cli::provider_key::{self, AddArgs};
 use crate::store::AuditFilter;
 
 /// Commands that change no accounts.
-const READING: [&str; 44] = [
+const READING: [&str; 46] = [
     "serve",
     "init",
     "check",
@@ -45,6 +45,8 @@ const READING: [&str; 44] = [
     "journal list",
     "models list",
     "models import",
+    "models move-alias",
+    "models retiring",
     "examples",
     "clients claude-code",
     "clients codex",

@@ -161,7 +161,9 @@ fn page() -> String {
             Exit::Failed => {
                 "it failed, and stderr says why; what is all or nothing has changed nothing"
             }
-            Exit::Usage => "the arguments are wrong",
+            Exit::Usage | Exit::NoVerdict => {
+                "the arguments are wrong; of commands whose 1 is a verdict (`models retiring --within`) also: it could not be found out"
+            }
             Exit::Configuration => {
                 "the configuration is wrong, or there is none; all problems are on stderr. systemd does not start the server again"
             }

@@ -16,6 +16,7 @@ use crate::control::ControlCommand;
 
 mod accounts;
 mod actor;
+mod alias_file;
 mod apply;
 mod arguments;
 mod audit;
@@ -41,6 +42,7 @@ mod mcp;
 mod mcp_clients;
 mod member;
 pub mod models;
+mod move_alias;
 mod new_files;
 mod org;
 pub mod output;
@@ -50,6 +52,7 @@ pub mod progress;
 mod project;
 mod prompt;
 mod provider_key;
+mod retiring;
 mod session;
 mod shipped;
 mod status;
@@ -155,8 +158,8 @@ enum Command {
     /// Processes whose calls may not all be in the store
     #[command(subcommand, after_help = journal::EXAMPLES)]
     Journal(journal::JournalCommand),
-    /// The catalogue of models
-    #[command(subcommand)]
+    /// The catalogue of models: what it has, what ends, and who calls that
+    #[command(subcommand, after_help = models::EXAMPLES)]
     Models(ModelsCommand),
     /// A command line for each endpoint of the running server
     #[command(after_help = examples::EXAMPLES)]
@@ -251,6 +254,10 @@ pub enum ModelsCommand {
         /// The table
         file: PathBuf,
     },
+    /// What providers end, when, and who calls it
+    Retiring(retiring::RetiringArgs),
+    /// Give an alias to another model, and say whom that concerns and what it changes
+    MoveAlias(move_alias::MoveAliasArgs),
 }
 
 /// The format of an imported price table.
@@ -304,10 +311,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Export(args)) => transfer::run_export(&args, &source, out),
         Some(Command::Import(args)) => transfer::run_import(&args, &source, out),
         Some(Command::Journal(command)) => journal::run(&command, &source, out),
-        Some(Command::Models(command)) => match load(&source, out) {
-            Ok(loaded) => models::run(command, &loaded.config, out),
-            Err(exit) => exit,
-        },
+        Some(Command::Models(command)) => models::run(command, &source, out),
         Some(Command::Examples(args)) => examples::run(&args, &source, out),
         Some(Command::Clients(command)) => clients::run(&command, &source, out),
         Some(Command::Mcp(args)) => mcp::run(&args, &source, out),

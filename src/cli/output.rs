@@ -22,6 +22,8 @@ pub enum Exit {
     Failed,
     /// 2: the arguments were wrong.
     Usage,
+    /// 2: what a verdict is about could not be found out, by a command whose exit code 1 is a verdict.
+    NoVerdict,
     /// 78: the configuration is invalid.
     Configuration,
 }
@@ -32,8 +34,17 @@ impl Exit {
         match self {
             Self::Done => 0,
             Self::Failed => 1,
-            Self::Usage => 2,
+            Self::Usage | Self::NoVerdict => 2,
             Self::Configuration => 78,
+        }
+    }
+
+    /// Returns the outcome of a command whose exit code 1 is a verdict, which a failure is not.
+    #[must_use]
+    pub fn without_verdict(self) -> Self {
+        match self {
+            Self::Failed => Self::NoVerdict,
+            other => other,
         }
     }
 }

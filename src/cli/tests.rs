@@ -19,6 +19,8 @@ mod apply_files;
 mod audit_log;
 #[path = "errors_tests.rs"]
 mod errors;
+#[path = "model_life_tests.rs"]
+mod model_life;
 #[path = "money_tests.rs"]
 mod money;
 #[path = "symmetry_tests.rs"]

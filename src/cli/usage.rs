@@ -19,6 +19,7 @@ Examples:
   weirgate usage --org acme --since 7d --by tag
   weirgate usage --org acme --since 2026-11-01T00:00:00Z --by key --format json";
 
+const DAY_MS: i64 = 86_400_000;
 /// The columns after the one that the sums are grouped by.
 const COLUMNS: [&str; 5] = [
     "requests",
@@ -211,6 +212,18 @@ pub(super) fn parse_since(text: &str, now_ms: i64) -> Option<i64> {
     };
     let ago = SignedDuration::from_secs(count.checked_mul(seconds)?);
     now_ms.checked_sub(i64::try_from(ago.as_millis()).ok()?)
+}
+
+/// Parses a number of days, such as `30d` or `4w`.
+pub(super) fn parse_days(name: &str, text: &str, out: &mut Output) -> Result<i64, Exit> {
+    let is_plain = text.ends_with(['d', 'w']);
+    let ago_ms = parse_since(text, 0).filter(|_| is_plain);
+    ago_ms.map(|ago| -ago / DAY_MS).ok_or_else(|| {
+        out.fail(&format!(
+            "{name}: {text:?} is no number of days or weeks such as 30d or 4w"
+        ));
+        Exit::Usage
+    })
 }
 
 #[cfg(test)]

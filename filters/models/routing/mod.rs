@@ -7,11 +7,13 @@
 
 pub mod affinity;
 mod alias;
+pub mod alias_move;
 pub mod allowed;
 mod capability;
 pub mod capable;
 pub mod catalog;
 mod catalog_file;
+pub mod ending;
 pub mod expected_price;
 pub mod explanation;
 pub mod health;
