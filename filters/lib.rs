@@ -27,6 +27,7 @@
 //! | [`graph`] | operations, tenants and cacheability of the graph service |
 //! | [`audit`] | what the log of changes says, and whether it is whole |
 //! | [`manifest`] | what changes so that the store has the accounts of a file |
+//! | [`reconcile`] | whether the ledger and a provider's bill say the same, and why not |
 //! | [`mcp`] | messages and tools of the Model Context Protocol |
 
 pub mod accounts;
@@ -49,6 +50,7 @@ pub mod money;
 pub mod multipart;
 pub mod proxy;
 pub mod public_address;
+pub mod reconcile;
 pub mod secret_ref;
 pub mod spooled_json;
 pub mod sse;

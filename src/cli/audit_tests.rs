@@ -47,6 +47,7 @@ const READING: [&str; 46] = [
     "models import",
     "models move-alias",
     "models retiring",
+    "reconcile",
     "examples",
     "clients claude-code",
     "clients codex",

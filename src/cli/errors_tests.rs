@@ -162,7 +162,7 @@ fn page() -> String {
                 "it failed, and stderr says why; what is all or nothing has changed nothing"
             }
             Exit::Usage | Exit::NoVerdict => {
-                "the arguments are wrong; of commands whose 1 is a verdict (`models retiring --within`) also: it could not be found out"
+                "the arguments are wrong; of commands whose 1 is a verdict (`models retiring --within`, `reconcile`) also: it could not be found out"
             }
             Exit::Configuration => {
                 "the configuration is wrong, or there is none; all problems are on stderr. systemd does not start the server again"

@@ -52,6 +52,7 @@ pub mod progress;
 mod project;
 mod prompt;
 mod provider_key;
+mod reconcile;
 mod retiring;
 mod session;
 mod shipped;
@@ -134,6 +135,9 @@ enum Command {
     /// What calls took and cost
     #[command(after_help = usage::EXAMPLES)]
     Usage(usage::UsageArgs),
+    /// Whether the ledger and a provider's bill say the same, by model and day
+    #[command(after_help = reconcile::EXAMPLES)]
+    Reconcile(reconcile::ReconcileArgs),
     /// Who has changed accounts, and whether the log of that is whole
     #[command(after_help = audit::EXAMPLES)]
     Audit(audit::AuditArgs),
@@ -303,6 +307,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Credit(command)) => credit::run(&command, &source, out),
         Some(Command::Session(command)) => session::run(&command, &source, out),
         Some(Command::Usage(args)) => usage::run(&args, &source, out),
+        Some(Command::Reconcile(args)) => reconcile::run(&args, &source, out),
         Some(Command::Audit(args)) => audit::run(&args, &source, out),
         Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),
         Some(Command::Prompt(command)) => prompt::run(&command, &source, out),

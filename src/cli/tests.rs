@@ -23,6 +23,8 @@ mod errors;
 mod model_life;
 #[path = "money_tests.rs"]
 mod money;
+#[path = "reconcile_tests.rs"]
+mod reconciled;
 #[path = "symmetry_tests.rs"]
 mod symmetry;
 

@@ -104,6 +104,27 @@ pub(super) fn find_text(
     }
 }
 
+/// Finds the secret that a command is referred to: `env:NAME` or `file:PATH`.
+///
+/// Errors: another form, which is not repeated because it may be the secret itself; or it is not there.
+pub fn find_referred(
+    reference: &str,
+    env: impl IntoIterator<Item = (String, String)>,
+) -> Result<Secret, String> {
+    let reference = match reference.split_once(':') {
+        Some(("env", name)) if !name.is_empty() => SecretRef::Env { env: name.into() },
+        Some(("file", path)) if !path.is_empty() => SecretRef::File { file: path.into() },
+        _ => {
+            return Err(
+                "it is no reference; accepted are env:NAME and file:PATH, never the secret itself"
+                    .to_owned(),
+            );
+        }
+    };
+    let found = find_text(&reference, &env.into_iter().collect());
+    found.map_err(|absent| format!("{absent}; {}", absent.cure()))
+}
+
 /// Finds a secret of arbitrary bytes. Files are not trimmed.
 pub(super) fn find_bytes(
     reference: &SecretRef,
@@ -190,6 +211,30 @@ mod tests {
         let (_folder, reference) = in_file(&[0xFF]);
         let absent = find_text(&reference, &BTreeMap::new()).err().unwrap();
         assert!(matches!(absent, Absent::Unreadable(..)));
+    }
+
+    #[test]
+    fn a_command_is_referred_to_a_secret_and_never_repeats_what_is_none() {
+        let env = || [("NAME".to_owned(), " sk-1 ".to_owned())];
+        let found =
+            |reference: &str| find_referred(reference, env()).map(|it| it.expose().to_owned());
+        assert_eq!(found("env:NAME"), Ok("sk-1".to_owned()));
+        let (_folder, file) = in_file(b"sk-2\n");
+        let SecretRef::File { file } = file else {
+            return;
+        };
+        assert_eq!(found(&format!("file:{file}")), Ok("sk-2".to_owned()));
+        assert_eq!(
+            found("env:OTHER").unwrap_err(),
+            "OTHER is not set; set OTHER"
+        );
+        for bad in ["sk-3", "env:", "file:", "", "key:sk-3"] {
+            let error = found(bad).unwrap_err();
+            assert!(
+                error.contains("env:NAME") && !error.contains("sk-3"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ const FILTERS: &[Level] = &[
     level(&["auth", "limits", "proxy"]),
     level(&["accounts", "ledger"]),
     level(&["models", "decisions", "graph"]),
-    level(&["manifest", "mcp", "audit"]),
+    level(&["manifest", "mcp", "audit", "reconcile"]),
 ];
 
 /// `filters/models`, from low to high. A unit that no level names holds the facts of one operation.

@@ -81,6 +81,8 @@ const FAMILIES: &[(&str, &[&str])] = &[
 /// Files that may name every family: the lists of dialects, fronts, hosts and wires, the words of chat's `extra_content`, the fronts
 /// that a vendor's clients speak, the headers that name a session, whose a caller's own credential is, the settings, the help texts
 /// with an example, the clients that are told how to call, what another gateway calls providers, and the variables of clouds. Clouds sign in in folders of their own, whatever wires they serve.
+/// that a vendor's clients speak, the headers that name a session, the settings, the help text with an example, the clients that
+/// are told how to call, what another gateway calls providers, the bills of providers, and the variables of clouds. Clouds sign in in folders of their own, whatever wires they serve.
 const LISTS: &[&str] = &[
     "filters/accounts/passthrough.rs",
     "filters/models/cloud_credentials/",
@@ -92,6 +94,7 @@ const LISTS: &[&str] = &[
     "filters/models/fronts/messages/",
     "filters/models/fronts/mod.rs",
     "filters/models/wires/mod.rs",
+    "filters/reconcile/",
     "src/config/",
     "src/cli/clients.rs",
     "src/cli/init/discovery.rs",
@@ -99,6 +102,7 @@ const LISTS: &[&str] = &[
     "src/cli/litellm/",
     "src/cli/mcp.rs",
     "src/cli/provider_key.rs",
+    "src/cli/reconcile.rs",
     "src/cloud_credentials/",
     "src/models/sessions.rs",
 ];

@@ -52,6 +52,7 @@ pub use decoder::{Decoder, EventFraming, Progress, ReplyHead, decode_reply};
 pub use exception::names_quota;
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
+pub use scrub::scrub;
 pub use wire::{Counting, Target, VideoWire, Wire, WireHead};
 
 /// All wires.

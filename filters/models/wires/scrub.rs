@@ -21,7 +21,7 @@ const REMOVED: &str = "[removed]";
 /// [`MAX_MESSAGE_BYTES`].
 ///
 /// Source: docs/promises-tests.md, docs/facts/wire-formats.md R15.
-pub(super) fn scrub(message: &str, exact: &[impl AsRef<str>]) -> String {
+pub fn scrub(message: &str, exact: &[impl AsRef<str>]) -> String {
     let mut text = read_whole_words(message).to_owned();
     let mut secrets: Vec<&str> = exact.iter().map(AsRef::as_ref).collect();
     secrets.retain(|secret| !secret.is_empty());
