@@ -10,7 +10,7 @@ use crate::cli::provider_key::{self, AddArgs};
 use crate::store::AuditFilter;
 
 /// Commands that change no accounts.
-const READING: [&str; 46] = [
+const READING: [&str; 47] = [
     "serve",
     "init",
     "check",

@@ -80,9 +80,8 @@ const FAMILIES: &[(&str, &[&str])] = &[
 ];
 /// Files that may name every family: the lists of dialects, fronts, hosts and wires, the words of chat's `extra_content`, the fronts
 /// that a vendor's clients speak, the headers that name a session, whose a caller's own credential is, the settings, the help texts
-/// with an example, the clients that are told how to call, what another gateway calls providers, and the variables of clouds. Clouds sign in in folders of their own, whatever wires they serve.
-/// that a vendor's clients speak, the headers that name a session, the settings, the help text with an example, the clients that
-/// are told how to call, what another gateway calls providers, the bills of providers, and the variables of clouds. Clouds sign in in folders of their own, whatever wires they serve.
+/// with an example, the clients that are told how to call, what another gateway calls providers, the bills of providers, and the
+/// variables of clouds. Clouds sign in in folders of their own, whatever wires they serve.
 const LISTS: &[&str] = &[
     "filters/accounts/passthrough.rs",
     "filters/models/cloud_credentials/",
