@@ -6,12 +6,12 @@
 use filters::accounts::KeyState;
 use filters::audit::{AuditKind, Verb};
 use filters::manifest::{normal_terms, to_time};
+use filters::money::tally::Tally;
 use serde_json::{Map, Value, json};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::StoreError;
-use super::budget_states::{self, parse_granted};
 use super::connections::Connected;
 use super::keys::read_terms;
 use super::organizations::organization_status;
@@ -35,7 +35,7 @@ pub(super) async fn read(
     id: &str,
 ) -> Result<Option<StoredThing>, StoreError> {
     let row = match statement(kind) {
-        None => budget_states::fields(connection, id).await?,
+        None => budget_row(connection, id).await?,
         Some(sql) => {
             let query = sqlx::query(sql).bind(id.to_owned());
             query.fetch_optional(&mut *connection).await?
@@ -113,6 +113,27 @@ fn statement(kind: AuditKind) -> Option<&'static str> {
              WHERE owner = $1"
         }
     })
+}
+
+/// Reads the row of a budget, whose id is that of its organization and its name.
+async fn budget_row(connection: &mut Connected, id: &str) -> Result<Option<AnyRow>, StoreError> {
+    let (organization_id, name) = id.split_once(' ').unwrap_or_default();
+    let sql = "SELECT b.name AS named, b.organization_id, o.name AS organization, b.granted, b.paused_at \
+               FROM budget_states b JOIN organizations o ON o.id = b.organization_id \
+               WHERE b.organization_id = $1 AND b.name = $2";
+    let query = sqlx::query(sql).bind(organization_id.to_owned());
+    Ok(query
+        .bind(name.to_owned())
+        .fetch_optional(connection)
+        .await?)
+}
+
+/// Parses what was granted to a budget; empty: nothing.
+pub(super) fn parse_granted(text: &str) -> Result<Tally, StoreError> {
+    match text {
+        "" => Ok(Tally::default()),
+        text => text.parse().map_err(|_| StoreError::Damaged("granted")),
+    }
 }
 
 fn read_fields(kind: AuditKind, row: &AnyRow) -> Result<Map<String, Value>, StoreError> {

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::connections::Connected;
-use super::ledger::parse_sums;
+use super::audit_state::parse_granted;
 use super::rows::Rows;
 use super::{AccountChange, AccountEditor, Changed, Store, StoreError, organizations};
 
@@ -310,14 +309,6 @@ impl AccountEditor<'_> {
     }
 }
 
-/// Parses what was granted; empty: nothing.
-pub(super) fn parse_granted(text: &str) -> Result<Tally, StoreError> {
-    match text {
-        "" => Ok(Tally::default()),
-        text => parse_sums(text),
-    }
-}
-
 /// Reads what was granted, and since when a budget is paused.
 async fn find(
     change: &mut AccountChange,
@@ -341,17 +332,4 @@ async fn check_room(change: &mut AccountChange, organization_id: &str) -> Result
         true => Ok(()),
         false => Err(StoreError::TooManyBudgets(MAX_STATES)),
     }
-}
-
-/// Reads the fields of a budget for the log.
-pub(super) async fn fields(
-    connection: &mut Connected,
-    id: &str,
-) -> Result<Option<AnyRow>, StoreError> {
-    let (organization_id, name) = id.split_once(' ').unwrap_or_default();
-    let sql = "SELECT b.name AS named, b.organization_id, o.name AS organization, b.granted, b.paused_at \
-               FROM budget_states b JOIN organizations o ON o.id = b.organization_id \
-               WHERE b.organization_id = $1 AND b.name = $2";
-    let query = sqlx::query(sql).bind(organization_id).bind(name);
-    Ok(query.fetch_optional(connection).await?)
 }

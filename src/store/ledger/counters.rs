@@ -299,7 +299,7 @@ async fn read(
 }
 
 /// Parses the sums of a counter.
-pub(in super::super) fn parse<T: std::str::FromStr>(sums: &str) -> Result<T, StoreError> {
+pub(super) fn parse<T: std::str::FromStr>(sums: &str) -> Result<T, StoreError> {
     sums.parse().map_err(|_| StoreError::Damaged("sums"))
 }
 

@@ -38,7 +38,6 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 pub use calls::OldCalls;
-pub(super) use counters::parse as parse_sums;
 pub(super) use deleted::{delete_all, lock_credit};
 pub use jobs::{DueJobs, JobKind, StoredJob};
 pub use journals::JournalOwner;
