@@ -101,6 +101,7 @@ fn account_bytes() -> u64 {
                 funding: Funding::Byok,
                 amount: Usd::ZERO,
                 is_premium: false,
+                budgets: &[],
             };
             let spent = Spent {
                 cost: Usd::from_units(1),

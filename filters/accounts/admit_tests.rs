@@ -40,6 +40,7 @@ fn caller(id: &str) -> Caller {
         is_debug: false,
         regions: [None, None],
         exports_content: false,
+        keep_bodies_until_ms: None,
     }
 }
 

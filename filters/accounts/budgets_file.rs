@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::names::check_tag;
 use super::terms::{InvalidTerm, parse_field};
 use crate::money::allowance::KeyLimits;
-use crate::money::budgets::BudgetTerms;
+use crate::money::budgets::{BudgetTerms, TagLimits};
 use crate::money::{Period, Usd};
 
 /// The most tags that one key or project limits.
@@ -79,7 +79,7 @@ impl BudgetsFile {
         })
     }
 
-    fn parse_tags(&self) -> Result<Box<[(Box<str>, KeyLimits)]>, InvalidTerm> {
+    fn parse_tags(&self) -> Result<Box<[TagLimits]>, InvalidTerm> {
         const FIELD: &str = "budgets.tags";
         if self.tags.len() > MAX_TAGS {
             let problem = format!("{} tags came; accepted are {MAX_TAGS}", self.tags.len());

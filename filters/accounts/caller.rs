@@ -137,6 +137,8 @@ pub struct Caller {
     pub regions: [Option<Arc<AllowedRegions>>; 2],
     /// Whether the export of logs may have what is asked and answered.
     pub exports_content: bool,
+    /// Until when what is asked and answered may be kept in memory, in unix milliseconds; `None`: never.
+    pub keep_bodies_until_ms: Option<i64>,
 }
 
 /// The organization that the first start creates.
@@ -381,6 +383,7 @@ mod tests {
             is_debug: false,
             regions: [None, None],
             exports_content: false,
+            keep_bodies_until_ms: None,
         };
         let row = KeyRow {
             caller: Arc::new(caller),

@@ -8,6 +8,7 @@
 mod access_token;
 mod admit;
 mod api_key;
+mod body_hours;
 mod budgets_file;
 mod caller;
 mod names;
@@ -22,6 +23,7 @@ pub use admit::{
     credential_with_query,
 };
 pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper, holds_api_key};
+pub use body_hours::BodyHours;
 pub use budgets_file::{BudgetsFile, normal_limit};
 pub use caller::{
     AccountsSnapshot, Caller, FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, KeyRow, KeyState, Member,

@@ -99,6 +99,7 @@ impl AuditKind {
                 "plan",
                 "regions",
                 "export_content",
+                "keep_bodies_until",
                 "status",
                 "with",
                 "balance",

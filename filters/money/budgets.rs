@@ -20,6 +20,9 @@ pub enum BudgetKind {
     Tag,
 }
 
+/// A tag, and what all calls with it may spend.
+pub type TagLimits = (Box<str>, KeyLimits);
+
 /// The budgets that a key or a project sets.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct BudgetTerms {
@@ -28,7 +31,7 @@ pub struct BudgetTerms {
     /// Of each agent.
     pub agent: KeyLimits,
     /// Of these tags.
-    pub tags: Box<[(Box<str>, KeyLimits)]>,
+    pub tags: Box<[TagLimits]>,
     /// How many calls a session may make when its budget is used up, to end what it does.
     pub grace_calls: u32,
 }

@@ -22,6 +22,7 @@ use crate::models::videos::worker;
 use crate::periodic::Ticks;
 use crate::priority;
 use crate::proxy::origin::{DnsRefresh, HealthChecks};
+use crate::telemetry::calls::RecentCalls;
 use crate::telemetry::load::SAMPLE_INTERVAL_MS;
 use crate::telemetry::metrics::Metrics;
 
@@ -118,19 +119,21 @@ pub(super) fn work(runtime: &Handle, app: &AppState, stop: &watch::Receiver<bool
     };
     let working = stored_responses::worker::run(work, stop.clone());
     tasks.watch_task("responses", &runtime.spawn(working));
-    let keeping = keep_load(Arc::clone(&app.proxy.metrics), stop.clone());
+    let calls = Arc::clone(&app.proxy.calls);
+    let keeping = keep_load(Arc::clone(&app.proxy.metrics), calls, stop.clone());
     tasks.watch_task("load", &runtime.spawn(keeping));
     let sweeping = sweep::run(Arc::clone(&app.ledger), stop.clone());
     tasks.watch_task("oauth", &runtime.spawn(sweeping));
 }
 
-/// Keeps each minute what the counters say, until `stop`.
-async fn keep_load(metrics: Arc<Metrics>, stop: watch::Receiver<bool>) {
+/// Keeps each minute what the counters say, and forgets bodies of calls whose time is over, until `stop`.
+async fn keep_load(metrics: Arc<Metrics>, calls: Arc<RecentCalls>, stop: watch::Receiver<bool>) {
     let period = Duration::from_millis(SAMPLE_INTERVAL_MS.unsigned_abs());
     let mut ticks = Ticks::new(period, stop);
     while ticks.next().await {
         let now_ms = Timestamp::now().as_millisecond();
         metrics.load.keep(now_ms, metrics.load_sample());
+        calls.forget_old_bodies(now_ms);
     }
 }
 

@@ -63,7 +63,7 @@ const READING: [&str; 47] = [
 
 /// Commands that change accounts, in an order in which each of them does, and the actions that they leave. `{KEY}` and so on are
 /// ids that were made before.
-const CHANGING: [(&str, &[&str]); 45] = [
+const CHANGING: [(&str, &[&str]); 46] = [
     (
         "org create acme --regions eu --export-content on",
         &[
@@ -81,6 +81,7 @@ const CHANGING: [(&str, &[&str]); 45] = [
             "organization.update",
         ],
     ),
+    ("org update acme --keep-bodies 4h", &["organization.update"]),
     ("org rename acme globex", &["organization.rename"]),
     ("org hold globex", &["organization.hold"]),
     ("org release globex", &["organization.release"]),

@@ -1,7 +1,7 @@
 //! `weirgate org`: organizations.
 
 use clap::Subcommand;
-use filters::accounts::{AllowedRegions, Plan};
+use filters::accounts::{AllowedRegions, BodyHours, Plan};
 use serde_json::json;
 
 use super::accounts::{
@@ -18,6 +18,7 @@ Examples:
   weirgate org update acme --plan max
   weirgate org update acme --regions eu  its calls are computed in regions of the EU alone
   weirgate org update acme --export-content on  the log export has what is asked and answered
+  weirgate org update acme --keep-bodies 4h     the console shows what is asked and answered, for four hours
   weirgate org list --format json
   weirgate org rename acme globex        its keys and what it has spent stay
   weirgate org hold acme                 its keys answer 403 until `weirgate org release acme`
@@ -25,7 +26,7 @@ Examples:
   weirgate org delete acme               says what that gives up; --yes does it, once it is disabled";
 
 /// The columns of `org list`, which are also the fields of its JSON.
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 8] = [
     "id",
     "name",
     "plan",
@@ -33,6 +34,7 @@ const COLUMNS: [&str; 7] = [
     "created_at",
     "regions",
     "export_content",
+    "keep_bodies_until",
 ];
 
 /// The commands of `org`.
@@ -59,7 +61,7 @@ pub(super) enum OrgCommand {
     /// Show an organization
     Show(NameArgs),
     /// Change an organization; what is not named stays as it is
-    #[command(group(clap::ArgGroup::new("change").required(true).multiple(true).args(["plan", "regions", "export_content"])))]
+    #[command(group(clap::ArgGroup::new("change").required(true).multiple(true).args(["plan", "regions", "export_content", "keep_bodies"])))]
     Update {
         /// Its name
         name: String,
@@ -72,6 +74,9 @@ pub(super) enum OrgCommand {
         /// Whether the log export has the content of its calls: on or off
         #[arg(long, value_name = "on|off", value_parser = parse_switch)]
         export_content: Option<bool>,
+        /// For how long the server keeps in memory what is asked and answered, for the console: hours such as 4h, up to 72h, or off
+        #[arg(long, value_name = "HOURS|off")]
+        keep_bodies: Option<BodyHours>,
         #[command(flatten)]
         output: FormatArgs,
     },
@@ -110,10 +115,11 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
             plan,
             regions,
             export_content,
+            keep_bodies,
             output,
         } => update(
             (name, *plan),
-            (regions.as_ref(), *export_content),
+            (regions.as_ref(), *export_content, *keep_bodies),
             output.format,
             (source, out),
         ),
@@ -174,7 +180,11 @@ fn show(args: &NameArgs, source: &Source, out: &mut Output) -> Result<(), Exit> 
 
 fn update(
     (name, plan): (&str, Option<Plan>),
-    (regions, export_content): (Option<&RegionsChange>, Option<bool>),
+    (regions, export_content, keep_bodies): (
+        Option<&RegionsChange>,
+        Option<bool>,
+        Option<BodyHours>,
+    ),
     format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
@@ -184,6 +194,10 @@ fn update(
         }
         if let Some(exports_content) = export_content {
             store.set_export_content(name, exports_content).await?;
+        }
+        if let Some(hours) = keep_bodies {
+            let now_ms = now_ms();
+            store.keep_bodies(name, hours.until_ms(now_ms)).await?;
         }
         if let Some(plan) = plan {
             store.set_plan(name, plan, now_ms()).await?;
@@ -210,12 +224,22 @@ fn update(
             "the log export {has} the content of calls of the organization `{name}`"
         ));
     }
+    let kept_until = format_time(updated.keep_bodies_until_ms);
+    notes.extend(keep_bodies.map(|_| note_of_bodies(name, kept_until.as_str())));
     let done = json!({
         "done": "updated", "id": updated.id, "name": name, "plan": updated.plan.as_str(), "regions": named,
-        "export_content": updated.exports_content,
+        "export_content": updated.exports_content, "keep_bodies_until": kept_until,
     });
     out.done(format, &notes.join("\n"), None, &done);
     Ok(())
+}
+
+fn note_of_bodies(name: &str, until: Option<&str>) -> String {
+    let what = format!("what is asked and answered in calls of the organization `{name}`");
+    match until {
+        Some(until) => format!("{what} is kept in memory until {until}"),
+        None => format!("{what} is not kept"),
+    }
 }
 
 fn rename(args: &RenameArgs<NameArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
@@ -265,6 +289,7 @@ fn to_record(organization: &Organization) -> Record {
         format_time(Some(organization.created_at_ms)),
         json!(organization.regions.as_ref().map(ToString::to_string)),
         json!(organization.exports_content),
+        format_time(organization.keep_bodies_until_ms),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

@@ -113,7 +113,7 @@ fn change(
 fn show(args: &SessionArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     check_id(args, out)?;
     let report = on_store(source, out, async |store| {
-        let name = find_name(&store, args).await?;
+        let name = find_name(store, args).await?;
         store.budget_report(&args.org, &name, now_ms()).await
     })?;
     out.record(args.output.format, &COLUMNS, to_record(args, &report));

@@ -385,6 +385,7 @@ pub(super) fn caller() -> Caller {
         is_debug: false,
         regions: [None, None],
         exports_content: false,
+        keep_bodies_until_ms: None,
     }
 }
 

@@ -188,6 +188,7 @@ mod tests {
             is_debug: false,
             regions: [None, None],
             exports_content: false,
+            keep_bodies_until_ms: None,
         }
     }
 

@@ -97,6 +97,7 @@ pub fn caller(
         is_debug: false,
         regions: [None, None],
         exports_content: false,
+        keep_bodies_until_ms: None,
     }
 }
 

@@ -50,7 +50,10 @@ pub(super) fn write_line(
         state.access_log.send(&line);
     }
     if uses.is_kept {
-        keep_line(&mut line, state, (session, ctx), (route, outcome));
+        let kept = keep_line(&mut line, state, (session, ctx), (route, outcome));
+        if let Some((number, until_ms)) = kept.zip(ctx.info.keep_bodies_until_ms()) {
+            keep_bodies(state, ctx, (number, until_ms));
+        }
     }
     if uses.is_exported {
         if ctx.info.exports_content() {
@@ -62,13 +65,27 @@ pub(super) fn write_line(
     LINE.set(line);
 }
 
-/// Keeps a line among the calls in memory, with more members, as far as they have room. The line itself is the same afterwards.
+/// Keeps what was asked and answered in a call in memory, until the time that its organization allows.
+fn keep_bodies(state: &ProxyState, ctx: &Context, kept: (u64, i64)) {
+    let Some(exchange) = &ctx.exchange else {
+        return;
+    };
+    let mut content = Vec::new();
+    let mut members = Object::open(&mut content);
+    exchange.log(&ctx.info, LogPart::Content, &mut members);
+    members.close();
+    let now_ms = i64::try_from(ctx.info.unix_ms()).unwrap_or(i64::MAX);
+    state.calls.keep_bodies(kept, &content, now_ms);
+}
+
+/// Keeps a line among the calls in memory, with more members, as far as they have room. The line itself is the same afterwards. Returns
+/// the number of the call.
 fn keep_line(
     line: &mut Vec<u8>,
     state: &ProxyState,
     (session, ctx): (&Session, &Context),
     (route, outcome): (&str, &str),
-) {
+) -> Option<u64> {
     let whole = line.len();
     if whole > MAX_LINE_BYTES {
         let mut core = Vec::new();
@@ -76,8 +93,7 @@ fn keep_line(
         write_core(&mut members, state, (session, ctx, None), (route, outcome));
         members.bool("cut", true);
         members.close();
-        state.calls.keep(&core);
-        return;
+        return state.calls.keep(&core);
     }
     add_members(line, |members| write_details(members, ctx));
     if line.len() > MAX_LINE_BYTES {
@@ -92,8 +108,9 @@ fn keep_line(
     if line.len() > MAX_LINE_BYTES {
         end_at(line, without_plan);
     }
-    state.calls.keep(line);
+    let number = state.calls.keep(line);
     end_at(line, whole);
+    number
 }
 
 /// Writes what only the calls in memory have.

@@ -146,6 +146,13 @@ impl RequestInfo {
         caller.is_some_and(|caller| caller.exports_content)
     }
 
+    /// Returns until when what the caller asks and gets may be kept in memory, in unix milliseconds; `None`: it is not kept.
+    pub fn keep_bodies_until_ms(&self) -> Option<i64> {
+        let until_ms = self.caller.as_ref()?.keep_bodies_until_ms?;
+        let now_ms = i64::try_from(self.unix_ms()).unwrap_or(i64::MAX);
+        (now_ms < until_ms).then_some(until_ms)
+    }
+
     /// Returns the owner of the body's memory and disk space.
     pub fn body_owner(&self) -> BodyOwner {
         let caller = self.caller.as_ref();

@@ -73,7 +73,7 @@ fn statement(kind: AuditKind) -> Option<&'static str> {
         AuditKind::Budget => return None,
         AuditKind::Organization => {
             "SELECT name AS named, id AS organization_id, name AS organization, name, plan, regions, \
-             export_content, status, held_at FROM organizations WHERE id = $1"
+             export_content, keep_bodies_until, status, held_at FROM organizations WHERE id = $1"
         }
         AuditKind::Project => {
             "SELECT p.name AS named, p.organization_id, o.name AS organization, p.name, p.mode, p.cache_ttl_s, \
@@ -142,7 +142,8 @@ fn read_fields(kind: AuditKind, row: &AnyRow) -> Result<Map<String, Value>, Stor
             let status = organization_status(row.try_get("status")?, row.try_get("held_at")?);
             json!({
                 "name": text(row, "name")?, "plan": text(row, "plan")?, "regions": text(row, "regions")?,
-                "export_content": flag(row, "export_content")?, "status": status.as_str(),
+                "export_content": flag(row, "export_content")?,
+                "keep_bodies_until": time(row, "keep_bodies_until")?, "status": status.as_str(),
             })
         }
         AuditKind::Project => json!({

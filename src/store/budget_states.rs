@@ -260,7 +260,7 @@ impl Store {
 impl AccountEditor<'_> {
     /// Grants a budget more, pauses it, or lets it go on.
     ///
-    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization, [`StoreError::TooMany`].
+    /// Errors: [`StoreError::NotFound`] or [`StoreError::Inactive`] for the organization, [`StoreError::TooManyBudgets`].
     pub async fn change_budget(
         self,
         organization: &str,

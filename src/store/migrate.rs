@@ -12,7 +12,7 @@ use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, SqlSafeStr};
 use super::{StoreError, StoreUrl};
 
 /// The steps that make the tables, by number. `{A|B}` is A with PostgreSQL and B with SQLite.
-const STEPS: [(i64, &str); 9] = [
+const STEPS: [(i64, &str); 10] = [
     (1, include_str!("migrations/0001_tables.sql")),
     (2, include_str!("migrations/0002_sessions.sql")),
     (3, include_str!("migrations/0003_responses.sql")),
@@ -22,6 +22,7 @@ const STEPS: [(i64, &str); 9] = [
     (7, include_str!("migrations/0007_export_content.sql")),
     (8, include_str!("migrations/0008_audit_log.sql")),
     (9, include_str!("migrations/0009_budgets.sql")),
+    (10, include_str!("migrations/0010_kept_bodies.sql")),
 ];
 /// The number of steps that a store of an earlier version has to have.
 const OLDEST: usize = 17;

@@ -30,11 +30,13 @@ pub struct Organization {
     pub regions: Option<AllowedRegions>,
     /// Whether the export of logs has the content of its calls.
     pub exports_content: bool,
+    /// Until when its bodies may be kept in memory, in unix milliseconds; `None`: never.
+    pub keep_bodies_until_ms: Option<i64>,
 }
 
 /// The columns of an organization.
 pub(super) const COLUMNS: &str =
-    "id, name, plan, status, held_at, created_at, regions, export_content";
+    "id, name, plan, status, held_at, created_at, regions, export_content, keep_bodies_until";
 
 impl Store {
     /// Returns all organizations, by name.
@@ -96,6 +98,7 @@ impl AccountEditor<'_> {
             created_at_ms: now_ms,
             regions: None,
             exports_content: false,
+            keep_bodies_until_ms: None,
         };
         let sql = "INSERT INTO organizations (id, name, plan, plan_since, status, created_at) \
                    VALUES ($1, $2, $3, $4, 'active', $4)";
@@ -218,6 +221,21 @@ impl AccountEditor<'_> {
             .await?;
         change.commit(&[Changed::Organization(&id)], noted).await
     }
+
+    /// Sets until when what is asked and answered in an organization's calls may be kept in memory; `None`: it is not.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
+    pub async fn keep_bodies(self, name: &str, until_ms: Option<i64>) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let id = active(&mut change, name).await?.id;
+        let noted = note(&mut change, Verb::Update, &id).await?;
+        sqlx::query("UPDATE organizations SET keep_bodies_until = $2 WHERE id = $1")
+            .bind(&id)
+            .bind(until_ms)
+            .execute(&mut *change)
+            .await?;
+        change.commit(&[Changed::Organization(&id)], noted).await
+    }
 }
 
 /// Returns the organization with that name, which must not be disabled.
@@ -283,5 +301,6 @@ pub(super) fn read(row: &AnyRow) -> Result<Organization, StoreError> {
         created_at_ms: row.try_get("created_at")?,
         regions: regions::read(row.try_get("regions")?)?,
         exports_content: row.try_get::<i64, _>("export_content")? != 0,
+        keep_bodies_until_ms: row.try_get("keep_bodies_until")?,
     })
 }

@@ -69,6 +69,8 @@ pub struct OrganizationRecord {
     pub(super) regions: Option<String>,
     #[serde(default)]
     pub(super) exports_content: bool,
+    #[serde(default)]
+    pub(super) keep_bodies_until: Option<i64>,
 }
 
 /// A row of the table `projects`.
@@ -121,6 +123,7 @@ impl OrganizationRecord {
             held_at: row.try_get("held_at")?,
             regions: row.try_get("regions")?,
             exports_content: row.try_get::<i64, _>("export_content")? != 0,
+            keep_bodies_until: row.try_get("keep_bodies_until")?,
         })
     }
 

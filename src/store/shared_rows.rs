@@ -68,6 +68,7 @@ struct OrganizationRow {
     status: OrganizationStatus,
     regions: Option<Arc<AllowedRegions>>,
     exports_content: bool,
+    keep_bodies_until_ms: Option<i64>,
     is_unreadable: bool,
 }
 
@@ -150,6 +151,7 @@ impl SharedRows {
             plan_since_ms: record.plan_since,
             status: record.status(),
             exports_content: record.exports_content,
+            keep_bodies_until_ms: record.keep_bodies_until,
             is_unreadable,
         };
         self.organizations.insert(record.id.clone(), row);
@@ -282,6 +284,7 @@ impl SharedRows {
             is_debug: key.is_debug,
             regions: [organization.regions.clone(), project.regions.clone()],
             exports_content: organization.exports_content,
+            keep_bodies_until_ms: organization.keep_bodies_until_ms,
         };
         let row = KeyRow {
             caller: Arc::new(caller),

@@ -186,7 +186,8 @@ struct SharedTable {
 const SHARED_TABLES: [SharedTable; 3] = [
     SharedTable {
         kind: SharedKind::Organization,
-        all: "SELECT id, name, plan, plan_since, status, held_at, regions, export_content \
+        all: "SELECT id, name, plan, plan_since, status, held_at, regions, export_content, \
+              keep_bodies_until \
               FROM organizations",
         record: |row| OrganizationRecord::read(row).map(AccountRecord::Organization),
         changed: |changes| &changes.organizations,

@@ -42,6 +42,7 @@ fn caller() -> Arc<Caller> {
         is_debug: false,
         regions: [None, None],
         exports_content: false,
+        keep_bodies_until_ms: None,
     })
 }
 

@@ -4,6 +4,7 @@ mod attempts;
 mod plan;
 
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use super::call_parts::{
     CALLS, LIVE, call_link, cost, ended, filter_link, key_link, nothing_kept, outcome,
@@ -40,7 +41,8 @@ pub(super) async fn show(console: &Console, request: &ConsoleRequest) -> Console
     let wanted = request.query("n").and_then(|number| number.parse().ok());
     let is_wanted = |call: &&KeptCall| wanted.is_none_or(|number: u64| call.number == number);
     if let Some(call) = found.iter().find(is_wanted).or(found.first()) {
-        return ConsoleReply::page(format!("Call {id}"), page(call, &found));
+        let bodies = bodies(console, request, call).await;
+        return ConsoleReply::page(format!("Call {id}"), page(call, &found, &bodies));
     }
     match running(calls, &id) {
         Some(call) => ConsoleReply::page(format!("Call {id}"), still_running(&call)),
@@ -89,7 +91,7 @@ fn still_running(call: &OpenCallFacts) -> Markup {
     }
 }
 
-fn page(call: &KeptCall, of_id: &[KeptCall]) -> Markup {
+fn page(call: &KeptCall, of_id: &[KeptCall], bodies: &CallBodies) -> Markup {
     html! {
         div #ended-call {
             @if of_id.len() > 1 { (others(call, of_id)) }
@@ -108,10 +110,59 @@ fn page(call: &KeptCall, of_id: &[KeptCall]) -> Markup {
             }
             h2 { "Why these providers" }
             (plan::plan(call))
+            h2 { "Asked and answered" }
+            (asked_and_answered(call, bodies))
             h2 { "The line" }
-            p.muted { "As in the log, with what is kept beside it. Bodies are not kept." }
+            p.muted { "As in the log, with what is kept beside it." }
             pre tabindex="0" role="region" aria-label="The line of the log" { (call.line) }
         }
+    }
+}
+
+/// What was asked and answered in a call.
+enum CallBodies {
+    /// The organization does not allow that it is kept.
+    NotAllowed,
+    /// It allows it, and of this call nothing is kept.
+    Gone,
+    Kept(KeptContent),
+}
+
+/// What was asked, a JSON text, and the text of the answer.
+#[derive(Deserialize)]
+struct KeptContent {
+    request: String,
+    answer: String,
+    #[serde(default)]
+    content_cut: bool,
+}
+
+/// Finds what was asked and answered, if the organization still allows that it is kept.
+async fn bodies(console: &Console, request: &ConsoleRequest, call: &KeptCall) -> CallBodies {
+    let (name, now_ms) = (call.organization.clone(), request.now_ms);
+    let reading = console.with_store(|store| async move { store.organization(&name).await });
+    let until_ms = reading.await.ok().and_then(|of| of.keep_bodies_until_ms);
+    if until_ms.is_none_or(|until_ms| until_ms <= now_ms) {
+        return CallBodies::NotAllowed;
+    }
+    let found = console.app().proxy.calls.find_bodies(call.number, now_ms);
+    let content = found.and_then(|found| serde_json::from_slice(&found).ok());
+    content.map_or(CallBodies::Gone, CallBodies::Kept)
+}
+
+fn asked_and_answered(call: &KeptCall, bodies: &CallBodies) -> Markup {
+    match bodies {
+        CallBodies::NotAllowed => html! {
+            p.muted { "Not kept. " code { "weirgate org update " (call.organization) " --keep-bodies 4h" } " keeps it of later calls, for four hours." }
+        },
+        CallBodies::Gone => html! {
+            p.muted { "Not kept: the call had ended before it was allowed, or later ones have its place." }
+        },
+        CallBodies::Kept(content) => html! {
+            @if content.content_cut { p.notice.warning { "It is long, and cut." } }
+            pre tabindex="0" role="region" aria-label="What was asked" { (content.request) }
+            pre tabindex="0" role="region" aria-label="What was answered" { (content.answer) }
+        },
     }
 }
 

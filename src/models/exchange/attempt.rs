@@ -273,7 +273,7 @@ impl Attempt {
     ) -> Option<ReplyReader> {
         let identity = self.identity(call, info)?;
         let writer = call.request.front.writer(&call.request, identity);
-        let answer = call.exports_content.then(CutText::default);
+        let answer = call.copies_content.then(CutText::default);
         let reader = ReplyReader::new(writer, recorder, self.new_turn(call, info));
         let reader = reader.keeping_text(answer);
         Some(match info.trace {

@@ -46,8 +46,8 @@ pub(super) struct Call {
     pub(super) states: States,
     /// The id of the caller's API key.
     pub(super) key_id: Option<Arc<str>>,
-    /// Whether the export of logs gets what is asked and answered.
-    pub(super) exports_content: bool,
+    /// Whether what is asked and answered is copied, for the export of logs or the calls in memory.
+    pub(super) copies_content: bool,
     /// Who of the client's session makes it.
     pub(super) session_names: Option<Arc<SessionNames>>,
     /// The budgets in which it counts.

@@ -94,9 +94,9 @@ impl Call {
         }
     }
 
-    /// Writes what is asked and what is answered, if the export of logs gets it.
+    /// Writes what is asked and what is answered, if it is copied for the export of logs or the calls in memory.
     pub(super) fn write_content(&self, last: &Attempt, line: &mut Object<'_>) {
-        if !self.exports_content {
+        if !self.copies_content {
             return;
         }
         let asked = exported_content::asked(&self.request.source);

@@ -124,7 +124,8 @@ impl ModelExchange {
                 caller.map(|caller| Arc::clone(&caller.organization_id)),
             ),
             key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
-            exports_content: models.is_exported && info.exports_content(),
+            copies_content: models.is_exported && info.exports_content()
+                || info.keep_bodies_until_ms().is_some(),
             session_names: None,
             budgets: CallBudgets::default(),
             conversation: None,

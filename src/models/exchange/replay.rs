@@ -62,7 +62,7 @@ impl ModelExchange {
         };
         let call = &mut self.call;
         let mut writer = call.request.front.writer(&call.request, identity);
-        let mut answer = call.exports_content.then(CutText::default);
+        let mut answer = call.copies_content.then(CutText::default);
         match &mut answer {
             None => reply.replay(&mut *writer)?,
             Some(answer) => reply.replay(&mut CopyingText {

@@ -284,10 +284,10 @@ fn parse_id(text: &str) -> Option<EntryId> {
 }
 
 /// Returns names as their column; empty: there are none.
-fn to_json<T: Serialize>(names: Option<&Box<[T]>>) -> Result<String, StoreError> {
-    match names.filter(|names| !names.is_empty()) {
-        None => Ok(String::new()),
-        Some(names) => serde_json::to_string(names).map_err(|_| StoreError::Damaged("names")),
+fn to_json<T: Serialize>(names: &[T]) -> Result<String, StoreError> {
+    match names {
+        [] => Ok(String::new()),
+        names => serde_json::to_string(names).map_err(|_| StoreError::Damaged("names")),
     }
 }
 
@@ -342,6 +342,10 @@ async fn begin(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1, $16, '', 0)"
     );
     let owner = &job.owner;
+    let (tags, budgets): (&[_], &[_]) = match &job.marks {
+        Some(marks) => (&marks.tags, &marks.budgets),
+        None => (&[], &[]),
+    };
     sqlx::query(AssertSqlSafe(sql))
         .bind(job.id.to_string())
         .bind(&*owner.organization_id)
@@ -356,8 +360,8 @@ async fn begin(
         .bind(&job.state)
         .bind(secret)
         .bind(job.created_ms)
-        .bind(to_json(job.marks.as_ref().map(|marks| &marks.tags))?)
-        .bind(to_json(job.marks.as_ref().map(|marks| &marks.budgets))?)
+        .bind(to_json(tags)?)
+        .bind(to_json(budgets)?)
         .bind(due_ms)
         .execute(&mut *change)
         .await?;

@@ -2,10 +2,12 @@
 //!
 //! A call that ends leaves the bytes of its line of the log, and some members beside it, in a [`ring`] in memory. Nothing is parsed before
 //! somebody looks ([`line`](mod@line)), and nobody is told of a call: a [`Viewer`] asks the ring for what is new, so one that is slow or
-//! frozen costs calls nothing. Calls that run are listed in [`open_calls`]. Bodies of requests and answers are never here.
+//! frozen costs calls nothing. Calls that run are listed in [`open_calls`]. [`bodies`] of requests and answers are here for organizations
+//! alone that allow it, as long as they do.
 //! What is kept belongs to one process, and goes with it.
 //! Source: docs/interface.md, Calls in memory
 
+mod bodies;
 mod filter;
 mod line;
 mod open_calls;
@@ -31,6 +33,7 @@ pub use self::sessions::{
 };
 pub use self::viewers::{EndedCalls, MAX_VIEWERS, TooManyViewers, Viewer};
 
+use self::bodies::KeptBodies;
 use self::open_calls::OpenCalls;
 use self::ring::{ReadSlot, Ring};
 use self::viewers::Viewers;
@@ -47,6 +50,7 @@ pub struct RecentCalls {
     /// Tells its numbers from those of another process.
     epoch: u64,
     open: Arc<OpenCalls>,
+    bodies: KeptBodies,
     viewers: Viewers,
 }
 
@@ -58,6 +62,7 @@ impl RecentCalls {
             last: AtomicU64::new(0),
             epoch: fastrand::u64(..),
             open: Arc::default(),
+            bodies: KeptBodies::default(),
             viewers: Viewers::default(),
         }
     }
@@ -96,17 +101,31 @@ impl RecentCalls {
         self.last.load(Ordering::Acquire)
     }
 
-    /// Keeps the line of a call that has ended, of at most [`MAX_LINE_BYTES`]; a longer one is dropped.
+    /// Keeps the line of a call that has ended, of at most [`MAX_LINE_BYTES`]; a longer one is dropped. Returns the number of the call.
     ///
     /// Cost: one lock that nobody else wants, unless a reader is at the oldest call; one copy, which allocates only until the place has
     /// had a line as long.
-    pub fn keep(&self, line: &[u8]) {
+    pub fn keep(&self, line: &[u8]) -> Option<u64> {
         let ring = self.ring.load();
-        let Some(ring) = ring.as_ref().filter(|_| line.len() <= MAX_LINE_BYTES) else {
-            return;
-        };
+        let ring = ring.as_ref().filter(|_| line.len() <= MAX_LINE_BYTES)?;
         let number = self.last.fetch_add(1, Ordering::AcqRel) + 1;
         ring.write(number, line);
+        Some(number)
+    }
+
+    /// Keeps what was asked and answered in a call, a JSON object, until this time in unix milliseconds.
+    pub fn keep_bodies(&self, (number, until_ms): (u64, i64), bodies: &[u8], now_ms: i64) {
+        self.bodies.keep((number, until_ms), bodies, now_ms);
+    }
+
+    /// Returns what was asked and answered in a call, if it is kept.
+    pub fn find_bodies(&self, number: u64, now_ms: i64) -> Option<Vec<u8>> {
+        self.bodies.find(number, now_ms)
+    }
+
+    /// Forgets the bodies whose time is over.
+    pub fn forget_old_bodies(&self, now_ms: i64) {
+        self.bodies.forget_old(now_ms);
     }
 
     /// Calls `read` with the numbers and lines of the kept calls before `before`, newest first, until it breaks.

@@ -37,7 +37,7 @@ fn the_page_of_a_call_shows_both_attempts_of_a_fallback_and_is_found_by_id() {
         "class=\"failed\"",
         "Completion",
         "$0.002",
-        "Bodies are not kept",
+        "weirgate org update acme --keep-bodies 4h",
         "was not noted",
         "&quot;request_id&quot;:&quot;fell-back&quot;",
     ] {
@@ -55,6 +55,60 @@ fn the_page_of_a_call_shows_both_attempts_of_a_fallback_and_is_found_by_id() {
     let none = browser.send(&Ask::get("/console/calls/%3Cb%3Enone"));
     assert_eq!(none.status(), 404);
     assert!(none.text().contains("&lt;b&gt;none"), "{}", none.text());
+}
+
+#[test]
+fn bodies_are_shown_of_an_organization_that_allows_it_as_long_as_it_does() {
+    const CANARY: &str = "<b>canary-of-a-body";
+    const SHOWN: &str = "&lt;b&gt;canary-of-a-body";
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let mut browser = Browser::new(&gateway);
+    let body = PLAIN.replacen("Hi", CANARY, 1);
+    assert!(body.contains(CANARY), "{body}");
+    let call = |id: &str, number: u64| {
+        ask_as(&gateway, id, &body, &[]);
+        ended(&gateway, number);
+    };
+    let allow = |until_ms: Option<i64>| {
+        gateway.change(async |store| {
+            let editor = store.by(&PROGRAM);
+            editor.keep_bodies("acme", until_ms).await.unwrap();
+        });
+    };
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    call("before", 1);
+    allow(Some(now_ms + 3_600_000));
+    call("while", 2);
+    let page = browser.page("/console/calls/while");
+    assert!(page.contains(SHOWN) && !page.contains(CANARY), "{page}");
+    assert!(
+        page.contains("What was answered") && page.contains("hello"),
+        "{page}"
+    );
+    let line = page.split("The line").nth(1).unwrap();
+    assert!(
+        !line.contains("canary-of-a-body"),
+        "the line has no body: {line}"
+    );
+    let before = browser.page("/console/calls/before");
+    assert!(
+        before.contains("had ended before it was allowed"),
+        "{before}"
+    );
+    // What is over, or was switched off, is shown no more, nor kept of later calls.
+    for until_ms in [Some(now_ms - 1), None] {
+        allow(until_ms);
+        let page = browser.page("/console/calls/while");
+        assert!(
+            page.contains("--keep-bodies 4h") && !page.contains(SHOWN),
+            "{page}"
+        );
+    }
+    call("after", 3);
+    allow(Some(now_ms + 3_600_000));
+    let after = browser.page("/console/calls/after");
+    assert!(!after.contains(SHOWN), "{after}");
 }
 
 /// Clients may send one id again and again.

@@ -211,7 +211,7 @@ fn a_claude_login_goes_to_its_vendor_byte_for_byte_and_is_not_charged() {
     }
     let line = gateway.log_line(answer.header("x-request-id").unwrap());
     assert_eq!(line["cost_basis"], "api_equivalent", "{line}");
-    assert!(line["cost"].to_string() != "null", "{line}");
+    assert!(!line["cost"].is_null(), "{line}");
     assert!(!line.to_string().contains("canary-of"), "{line}");
     assert!(!gateway.metrics().contains("canary-of"));
     // Without the login it would have been the organization that pays, which has nothing.

@@ -1,7 +1,7 @@
 //! Changes of organizations and their members: the functions and the refusals of `weirgate org`, `weirgate credit` and
 //! `weirgate member`.
 
-use filters::accounts::{AllowedRegions, Plan, UnknownValue};
+use filters::accounts::{AllowedRegions, BodyHours, Plan, UnknownValue};
 use filters::money::Usd;
 
 use super::forms::{Form, amount};
@@ -20,6 +20,7 @@ enum OrganizationChange {
     Plan(Plan),
     Regions(Option<AllowedRegions>),
     ExportsContent(bool),
+    KeepBodies(BodyHours),
 }
 
 /// What a form of a member asks for.
@@ -61,6 +62,9 @@ pub(super) async fn change_organization(
             }
             OrganizationChange::ExportsContent(is_on) => {
                 editor.set_export_content(&of, *is_on).await?;
+            }
+            OrganizationChange::KeepBodies(hours) => {
+                editor.keep_bodies(&of, hours.until_ms(now_ms)).await?;
             }
         }
         Ok(Some(()))
@@ -124,6 +128,7 @@ impl OrganizationChange {
                 None => Self::Regions(None),
                 Some(_) => Self::Regions(Some(parse_word(request, "regions", str::parse)?)),
             },
+            Form::KeepBodies => Self::KeepBodies(parse_word(request, "keep_bodies", str::parse)?),
             _ => Self::ExportsContent(parse_word(request, "export_content", |word| match word {
                 "on" => Ok(true),
                 "off" => Ok(false),

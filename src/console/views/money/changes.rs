@@ -28,9 +28,12 @@ pub(super) async fn change(console: &Console, request: &ConsoleRequest) -> Conso
         Form::SetBudget | Form::RenameMember | Form::DeleteMember => {
             change_member(console, request, form).await
         }
-        Form::AddCredit | Form::TakeCredit | Form::SetPlan | Form::SetRegions | Form::SetExport => {
-            change_organization(console, request, form).await
-        }
+        Form::AddCredit
+        | Form::TakeCredit
+        | Form::SetPlan
+        | Form::SetRegions
+        | Form::SetExport
+        | Form::KeepBodies => change_organization(console, request, form).await,
     };
     let refusal = match done {
         Ok(reply) => return reply,

@@ -21,6 +21,7 @@ pub(super) enum Form {
     SetPlan,
     SetRegions,
     SetExport,
+    KeepBodies,
     AddMember,
     SetBudget,
     RenameMember,
@@ -28,7 +29,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::CreateKey,
         Self::UpdateKey,
         Self::DisableKey,
@@ -39,6 +40,7 @@ impl Form {
         Self::SetPlan,
         Self::SetRegions,
         Self::SetExport,
+        Self::KeepBodies,
         Self::AddMember,
         Self::SetBudget,
         Self::RenameMember,
@@ -58,6 +60,7 @@ impl Form {
             Self::SetPlan => "organization/plan",
             Self::SetRegions => "organization/regions",
             Self::SetExport => "organization/export-content",
+            Self::KeepBodies => "organization/keep-bodies",
             Self::AddMember => "organization/add-member",
             Self::SetBudget => "member/budget",
             Self::RenameMember => "member/rename",

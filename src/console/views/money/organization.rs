@@ -8,7 +8,7 @@ use super::all::state;
 use super::organization_forms::{OrganizationSeen, forms};
 use super::{PERIODS, SPEND, refusal};
 use crate::console::Console;
-use crate::console::parts::{self, Tone, badge, figure, money, number, text};
+use crate::console::parts::{self, Tone, badge, figure, money, number, text, time};
 use crate::console::reply::ConsoleReply;
 use crate::console::request::ConsoleRequest;
 use crate::console::store_answers::{LongAnswer, WaitFor};
@@ -208,6 +208,8 @@ fn render(asked: &OrganizationQuery, of: &OrganizationMoney) -> Markup {
             dd { @match &organization.regions { Some(regions) => (regions.to_string()), None => "all regions" } }
             dt { "The log export has what is asked and answered" }
             dd { (if organization.exports_content { "yes" } else { "no" }) }
+            dt { "What is asked and answered is kept in memory" }
+            dd { @match organization.keep_bodies_until_ms { Some(until_ms) => { "until " (time(until_ms)) }, None => "no" } }
         }
         @if !of.account.limits.is_empty() {
             h2 { "Plan" }
@@ -325,7 +327,7 @@ fn keys(asked: &OrganizationQuery, page: &AccountPage<KeyUse>) -> Markup {
             html! { (money(month)) },
             html! { (money(it.spent.total)) },
             tightest(&it.limits),
-            parts::time(key.created_at_ms),
+            time(key.created_at_ms),
         ]
     });
     let rows: Vec<_> = rows.collect();

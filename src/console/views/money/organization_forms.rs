@@ -81,6 +81,8 @@ pub(super) fn forms(
                 (show(Form::SetRegions, &seen, &[regions(of)], save()))
                 h3 { "Log export" }
                 (show(Form::SetExport, &seen, &[export(of)], save()))
+                h3 { "Bodies of calls" }
+                (show(Form::KeepBodies, &seen, &[bodies()], save()))
             }
         }
     }
@@ -98,6 +100,12 @@ fn regions(of: &Organization) -> Field<'static> {
     let words = ("regions", "Where its calls may be computed", help);
     let value = of.regions.as_ref().map(ToString::to_string);
     field(words, value.unwrap_or_default(), FieldKind::Line)
+}
+
+fn bodies() -> Field<'static> {
+    let help = "Hours from now on, such as 4h, up to 72h; off: they are not kept. The page of a call shows what was asked and answered.";
+    let words = ("keep_bodies", "Keep in memory for", help);
+    field(words, String::new(), FieldKind::NeededLine)
 }
 
 fn export(of: &Organization) -> Field<'static> {
