@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use filters::accounts::TermsFile;
+use filters::accounts::{Plan, TermsFile};
 use filters::audit::PROGRAM;
 use filters::money::Usd;
 use filters::money::budgets::{nameless_budget, session_budget};
 use serde_json::json;
-use weirgate::store::{BudgetChange, KeyChange};
+use weirgate::store::{BudgetChange, KeyChange, NewKey};
 
 use super::money::Place;
 use super::used;
@@ -171,6 +171,38 @@ fn calls_without_a_session_are_one_session_of_their_key() {
     let long = "x".repeat(10 << 10);
     served(&gateway, &gateway.key, &[(SESSION, &long)]);
     refused(&gateway, &gateway.key, &[(SESSION, &long)]);
+}
+
+#[test]
+fn an_id_of_another_organization_is_another_session() {
+    let (_first, gateway) = cheap();
+    let terms = r#"{"budgets":{"session":["0.01"]}}"#;
+    let key = gateway.key_with(terms);
+    let others = gateway.change(async |store| {
+        let editor = store.by(&PROGRAM);
+        let plan = Plan::None;
+        editor.create_organization("globex", plan, 0).await.unwrap();
+        editor.add_credit("globex", usd("1"), 0).await.unwrap();
+        let terms: TermsFile = serde_json::from_str(terms).unwrap();
+        let new = NewKey {
+            organization: "globex",
+            terms: &terms,
+            ..NewKey::default()
+        };
+        let (key, _) = editor.create_key(&new, 0).await.unwrap();
+        key.reveal().to_owned()
+    });
+    let session = [(SESSION, "s")];
+    served(&gateway, &key, &session);
+    refused(&gateway, &key, &session);
+    served(&gateway, &others, &session);
+    grant(
+        &gateway,
+        &session_budget("s"),
+        BudgetChange::Grant(usd("0.01")),
+    );
+    refused(&gateway, &others, &session);
+    served(&gateway, &key, &session);
 }
 
 #[test]
