@@ -81,6 +81,12 @@ impl Bodies {
 mod tests {
     use super::*;
 
+    /// Returns the bytes and the number of the bodies.
+    fn sizes(bodies: &KeptBodies) -> (usize, usize) {
+        let bodies = bodies.lock();
+        (bodies.bytes, bodies.all.len())
+    }
+
     #[test]
     fn a_body_is_kept_until_its_time_is_over() {
         let bodies = KeptBodies::default();
@@ -90,9 +96,9 @@ mod tests {
         assert_eq!(bodies.find(2, 49).as_deref(), Some(&b"two"[..]));
         assert_eq!(bodies.find(3, 49), None);
         assert_eq!(bodies.find(2, 50), None);
-        assert_eq!(bodies.lock().bytes, 3);
+        assert_eq!(sizes(&bodies), (3, 1));
         bodies.forget_old(100);
-        assert_eq!((bodies.lock().bytes, bodies.lock().all.len()), (0, 0));
+        assert_eq!(sizes(&bodies), (0, 0));
     }
 
     #[test]
@@ -101,11 +107,11 @@ mod tests {
         let body = vec![b'x'; MAX_BYTES / 4];
         for number in 1..=6 {
             bodies.keep((number, 100), &body, 0);
-            assert!(bodies.lock().bytes <= MAX_BYTES);
+            assert!(sizes(&bodies).0 <= MAX_BYTES);
         }
         assert_eq!(bodies.find(2, 0), None);
         assert!(bodies.find(3, 0).is_some() && bodies.find(6, 0).is_some());
         bodies.keep((7, 100), &vec![b'x'; MAX_BYTES + 1], 0);
-        assert_eq!((bodies.lock().bytes, bodies.lock().all.len()), (0, 0));
+        assert_eq!(sizes(&bodies), (0, 0));
     }
 }
