@@ -66,7 +66,7 @@ impl Bodies {
         first.is_some()
     }
 
-    /// Cost: a look at all bodies if the time of some is over, and else at none but the nearest.
+    /// Cost: a look at the time of each body.
     fn drop_old(&mut self, now_ms: i64) {
         if self.all.iter().all(|it| it.until_ms > now_ms) {
             return;
